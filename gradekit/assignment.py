@@ -142,22 +142,15 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def public_tests(hidden: str | Path) -> ModuleType:
     """The public tests of an assignment as a module, for its hidden ones to build upon: `public_tests(__file__)`.
-
-    `hidden` is the file solutions/<id>/test_<id>_hidden.py; its own folder's name tells the assignment.
-    """
+    `hidden` is the file solutions/<id>/test_<id>_hidden.py; its own folder's name tells the assignment."""
     id, root = Path(hidden).parent.name, Path(hidden).parents[2]
     return module_of(f"{id}_public", root / "assignments" / id / f"test_{id}.py")
 
 
 def beside(file: str | Path, name: str) -> ModuleType:
-    """The module `name`.py of the folder that a test file lies in: `boxes = beside(__file__, "boxes")`.
-
-    What one assignment alone needs (kinds of values, error bounds) stands there. A file that has not changed is loaded
-    once.
-
-    Raises:
-        AssignmentError: there is no such file.
-    """
+    """The module `name`.py of the folder that a test file lies in: `boxes = beside(__file__, "boxes")`. What one
+    assignment alone needs stands there; a file that has not changed is loaded once. Raises AssignmentError where there
+    is none."""
     path = Path(file).resolve().parent / f"{name}.py"
     try:
         stat = path.stat()

@@ -27,10 +27,8 @@ _TOLD = tomllib.loads(Path(__file__).with_name("causes.toml").read_text(encoding
 
 class Cause(StrEnum):
     """Why a check failed, as a machine-readable word; the mistakes that an assignment lists declare one of these.
-
     `meaning` says it in a sentence, `hint` what to do about it: empty where the message alone says all. Of several
-    findings in memory, the one whose row stands first is shown.
-    """
+    findings in memory, the one whose row stands first is shown."""
 
     meaning: str
     hint: str

@@ -30,13 +30,9 @@ class ExitCode(IntEnum):
 
 
 def check(path: Path, given_id: str | None = None, options: GradingOptions | None = None, **watching: Any) -> Report:
-    """The report on the submission at `path`; `watching` are the callbacks of `gradekit.plugin.grade`.
-
-    Where submissions are isolated below the level that `options` ask for, nothing is run.
-
-    Raises:
-        UsageError: no such file, assignment or GPU, or no check that matches.
-    """
+    """The report on the submission at `path`; `watching` are the callbacks of `gradekit.plugin.grade`. Nothing is run
+    below the level of isolation that `options` ask for. Raises UsageError for no such file, assignment, GPU or
+    check."""
     try:
         assignment = of_path(path, given_id)
         if not path.exists():

@@ -42,16 +42,10 @@ _award: ContextVar[Award | None] = ContextVar("gradekit award", default=None)
 
 
 def award(fraction: float, why: str, cause: str = "") -> None:
-    """Give partial credit: the check earns `fraction` (0 to 1) of its points, and the report says `why`.
-
-    The test goes on. Of several awards, also in different Hypothesis examples, the smallest counts, because an
-    example that deserves less is not healed by one that deserves more; an assertion that fails afterwards still
-    fails the whole check. `cause` is a word from `Cause`, where one fits.
-
-    Raises:
-        ValueError: the fraction is not between 0 and 1.
-        RuntimeError: no check is running.
-    """
+    """Give partial credit: the check earns `fraction` (0 to 1) of its points, the report says `why`, and the test goes
+    on. The smallest of several awards counts, also over Hypothesis's examples; an assertion that fails still fails the
+    whole check. `cause` is a word from `Cause`. Raises ValueError for any other fraction, and RuntimeError where no
+    check is running."""
     if not 0 <= fraction <= 1:
         raise ValueError(f"award takes a fraction between 0 and 1, got {fraction}")
     current = _award.get()

@@ -72,10 +72,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """One test of the assignment: `id` is the pytest name, `title` the first line of its docstring.
-
-    The points of a `bonus` come on top of those that are possible; to miss it is no failure.
-    """
+    """One test of the assignment: `id` is the pytest name, `title` the first line of its docstring. The points of a
+    `bonus` come on top of those that are possible; to miss it is no failure."""
 
     id: str
     title: str

@@ -54,9 +54,7 @@ class Traffic:
 @dataclass
 class Counters:
     """What a run did: bytes that active lanes loaded and stored, floating-point operations, launches, bytes allocated.
-
-    `work` is what it used of its budget (see gradekit.engine.budget).
-    """
+    `work` is what it used of its budget (see gradekit.engine.budget)."""
 
     bytes_loaded: int = 0
     bytes_stored: int = 0

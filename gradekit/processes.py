@@ -39,11 +39,9 @@ forks: Callable[[Command], subprocess.Popen[bytes] | None] = lambda command: Non
 
 @dataclass(frozen=True)
 class Command:
-    """`python -P -m module arguments...` in `folder` (None: the current one), with that `environment` and no other.
-
-    It inherits `descriptors`, and `stdout` and `stderr` (None: this process's own), and nothing else that is open. One
-    that `dies_with_parent` is killed with this process, however that ends.
-    """
+    """`python -P -m module arguments...` in `folder` (None: the current one), with that `environment` and no other. It
+    inherits `descriptors`, and `stdout` and `stderr` (None: this process's own), and nothing else that is open. One
+    that `dies_with_parent` is killed with this process, however that ends."""
 
     module: str
     arguments: tuple[str, ...]

@@ -146,9 +146,7 @@ class Literal:
 @dataclass(frozen=True)
 class Aten:
     """A torch operation that computes: run only where the assignment allows `op` by name (for example "aten::sum").
-
-    `args` and `kwargs` hold Views, Scalars and lists of them; the results are written to `outputs`.
-    """
+    `args` and `kwargs` hold Views, Scalars and lists of them; the results are written to `outputs`."""
 
     op: str
     args: tuple[Any, ...]
@@ -159,11 +157,9 @@ class Aten:
 
 @dataclass(frozen=True)
 class Launch:
-    """`kernel` (a key of Program.kernels) over `grid` programs; `args` are those that its
-    TTIR function still takes, in order.
-
-    A Descriptor argument stands for all the TTIR arguments that Triton expands it to (descriptor, shape, strides).
-    """
+    """`kernel` (a key of Program.kernels) over `grid` programs; `args` are those that its TTIR function still takes, in
+    order. A Descriptor argument stands for all the TTIR arguments that Triton expands it to (descriptor, shape,
+    strides)."""
 
     kernel: str
     grid: tuple[int, int, int]
@@ -174,10 +170,8 @@ class Launch:
 @dataclass(frozen=True)
 class Choice:
     """An autotuned launch: one list of steps (hooks, then the launch) for each configuration, any of which may run.
-
     `tuning` is the number of the option, if there is one, that is no configuration but the first call, in which the
-    autotuner runs every configuration before it launches one.
-    """
+    autotuner runs every configuration before it launches one."""
 
     options: tuple[tuple[Step, ...], ...]
     labels: tuple[str, ...]
@@ -221,11 +215,8 @@ class Kernel:
 
     @functools.cached_property
     def unaligned(self) -> str:
-        """The text without what it says of its arguments' alignment: specializations
-        that differ in no more have the same.
-
-        What Triton makes of alignment it makes after TTIR.
-        """
+        """The text without what it says of its arguments' alignment: specializations that differ in no more have the
+        same. What Triton makes of alignment it makes after TTIR."""
         return FUNCTION.sub(lambda line: line[0].replace(ALIGNMENT, ""), self.ttir, count=1)
 
 

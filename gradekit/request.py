@@ -76,15 +76,9 @@ class GradingOptions:
 
 @dataclass(frozen=True)
 class GradingRequest:
-    """Grade `submission` by the tests of `assignment`.
-
-    Attributes:
-        submission: the path to a file, notebook, archive or folder; or a submission that has been read already.
-        options: how to grade it.
-        programs: what its calls became on another machine, by their names (see gradekit.recorded): then the submission
-            is not executed here.
-        limits: what its own process may use.
-    """
+    """Grade `submission`, a path or one that has been read, by the tests of `assignment`. Where there are `programs`,
+    what its calls became on another machine (see gradekit.recorded), it is not executed here; `limits` are its own
+    process's."""
 
     assignment: Assignment
     submission: Path | Submission

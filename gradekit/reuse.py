@@ -24,10 +24,8 @@ T = TypeVar("T")
 
 
 class LruCache(Generic[K, V]):
-    """A mapping of bounded weight: at most `most` in all, and at most `largest` for one value.
-
-    `weigh` gives a value's weight when it is put in, as a rule its bytes. Without it, each value weighs 1.
-    """
+    """A mapping of bounded weight: at most `most` in all, and at most `largest` for one value. `weigh` gives a value's
+    weight when it is put in, as a rule its bytes. Without it, each value weighs 1."""
 
     def __init__(
         self, most: int = ENTRIES, weigh: Callable[[V], int] | None = None, largest: int | None = None

@@ -48,13 +48,9 @@ class Shown:
 
 
 def check(assignment: str | None = None, path: str | Path | None = None, **options: Any) -> Shown:
-    """The report on `assignment` (an id; by default, as the code tells) for this notebook, or for the file at `path`.
-
-    Args:
-        options: those of `gradekit check` by their long names: keyword="dtype", seed=7, quick=True.
-
-    Answers with what can be shown, whatever happens; Ctrl-C, or Jupyter's stop button, ends the check.
-    """
+    """The report on `assignment` (an id; by default, as the code tells) for this notebook, or the file at `path`,
+    whatever happens. `options` are those of `gradekit check` by their long names: keyword="dtype", seed=7,
+    quick=True."""
     words = [str(path)] if path is not None else []
     return command([*words, *(["-a", assignment] if assignment else []), *_words(options)])
 
@@ -74,12 +70,8 @@ class StepPage:
 
 
 def view(assignment: str | None = None, path: str | Path | None = None, **options: Any) -> StepPage:
-    """A call of this notebook's code, or of the file at `path`, played step by step: see `gradekit view`.
-
-    Args:
-        assignment: its id; by default, as the code tells.
-        options: those of `gradekit view` by their long names: program="3,0", keyword="dtype", quick=True.
-    """
+    """A call of this notebook's code, or of the file at `path`, played step by step: see `gradekit view`, whose
+    `options` it takes by their long names: program="3,0", keyword="dtype", quick=True."""
     words = [*(["-a", assignment] if assignment else []), *_words(options), "--output=-"]
     if path is not None:
         return _viewed([str(path), *words])

@@ -68,10 +68,8 @@ _OF_BOOLS = ("expect_true", "guard_or_false", "guard_or_true", "guard_size_obliv
 
 def without_symbolic_shapes() -> contextlib.AbstractContextManager[None]:
     """While open, torch compares shapes and strides without the module for symbolic ones, unless it has loaded it: in
-    torch.autograd.grad, and where operators behave on tensors without data (`empty_like` of a transposed one).
-
-    That module imports sympy (0.5 s), and is needed for tensors whose sizes are no ints alone.
-    """
+    torch.autograd.grad, and where operators behave on tensors without data (`empty_like` of a transposed one). That
+    module imports sympy (0.5 s), and is needed for tensors whose sizes are no ints alone."""
     module = torch_import.StandIn(SYMBOLIC_SHAPES)
 
     def sym_eq(a: Any, b: Any) -> Any:

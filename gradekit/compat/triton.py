@@ -245,11 +245,9 @@ def active_target() -> GPUTarget:
 
 
 def launchable(compiled: Any) -> Any:
-    """A kernel compiled from IR, with its arguments described as Triton's launcher wants them: one by one.
-
-    The launcher expands a descriptor to the arguments that follow it, but in IR they stand there already. So it is told
-    of a finished TMA descriptor, and `descriptors` keeps what is needed to make one.
-    """
+    """A kernel compiled from IR, with its arguments described as Triton's launcher wants them: one by one. The launcher
+    expands a descriptor to the arguments that follow it, but in IR they stand there already. So it is told of a
+    finished TMA descriptor, and `descriptors` keeps what is needed to make one."""
     with relies_on("triton"):
         compiled.descriptors = list(compiled.metadata.tensordesc_meta or ())
         compiled.src.signature = {place: launcher_type(kind) for place, kind in compiled.src.signature.items()}

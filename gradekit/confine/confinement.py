@@ -25,11 +25,9 @@ compiled at one time."""
 
 @dataclass(frozen=True)
 class Confinement:
-    """`means` that the machine offers, and the `rules` on files that they enforce.
-
-    As root, `user` is the free user that the process becomes, `groups` are those it needs for devices, and `keep` is a
-    capability that the user keeps to read Python with. `tasks` is how many processes and threads that user had already.
-    """
+    """`means` that the machine offers, and the `rules` on files that they enforce. As root, `user` is the free user
+    that the process becomes, `groups` are those it needs for devices, and `keep` is a capability that the user keeps to
+    read Python with. `tasks` is how many processes and threads that user had already."""
 
     means: Means
     rules: Rules
@@ -88,11 +86,9 @@ RECOMMENDED = 2
 
 @dataclass(frozen=True)
 class Means:
-    """What is in force for each submission.
-
-    `seccomp`: system calls are filtered. `user`: it runs as an unprivileged user. `landlock`: the kernel's version of
-    Landlock, 0 without. `root`: a root folder of its own. `apart`: a network and processes of its own.
-    """
+    """What is in force for each submission. `seccomp`: system calls are filtered. `user`: it runs as an unprivileged
+    user. `landlock`: the kernel's version of Landlock, 0 without. `root`: a root folder of its own. `apart`: a network
+    and processes of its own."""
 
     seccomp: bool = False
     user: bool = False
@@ -186,10 +182,8 @@ def enter_root(scratch: str, rules: Rules) -> None:
 
 def free_user(candidates: Collection[int], fits: Fits, landlocked: bool) -> tuple[int, int | None] | None:
     """Of the `candidates` the first that fits, with the capability that it has to keep, as tried in other processes.
-
     Where Python lies in a folder of root's alone, no other user can read it: behind Landlock, which privileges do not
-    pass, the user may keep the one that reads.
-    """
+    pass, the user may keep the one that reads."""
     keeps = (None, *identity.READERS) if landlocked else (None,)
     tries = ((user, keep) for keep in keeps for user in candidates)
     return next((one for one in tries if namespaces.possible(fits, *one)), None)

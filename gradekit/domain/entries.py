@@ -26,12 +26,9 @@ ANY_DIMENSIONS = "..."
 
 @dataclass(frozen=True)
 class SizeDomain:
-    """The size of a dimension: promised from `least` to `most`, and up to `drawn` in
-    examples of a test that says nothing.
-
-    With `dims`, it stands for that many dimensions (least, most), each with a size of its own in these ranges. A
-    `derived` size is computed from the others. With `only`, it is one of these.
-    """
+    """The size of a dimension: promised from `least` to `most`, and up to `drawn` in examples of a test that says
+    nothing. With `dims`, it stands for that many dimensions (least, most), each with a size of its own in these ranges.
+    A `derived` size is computed from the others. With `only`, it is one of these."""
 
     name: str
     most: int

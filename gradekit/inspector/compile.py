@@ -33,11 +33,9 @@ class CompileJob:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What the compiler made of a kernel: the text of each stage that it reached.
-
-    `usage` is what cuobjdump says of registers and stack, `metadata` what Triton's backend says (shared memory in bytes
-    and so on). `error` is empty, or why the stage `failed` gave nothing.
-    """
+    """What the compiler made of a kernel: the text of each stage that it reached. `usage` is what cuobjdump says of
+    registers and stack, `metadata` what Triton's backend says (shared memory in bytes and so on). `error` is empty, or
+    why the stage `failed` gave nothing."""
 
     stages: dict[str, str] = field(default_factory=dict)
     usage: str = ""

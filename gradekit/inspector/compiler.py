@@ -159,11 +159,9 @@ _LOC = re.compile(r"^\s*\.loc\s.*\n", re.MULTILINE)
 
 
 def with_true_places(ptx: str) -> str:
-    """`ptx` without the places inside of inline assembly.
-
-    LLVM counts the rows of an assembly text as rows of the source: what stands in its fourth row seems to come from
-    three lines below. Triton writes a masked load so, and the place above it is the right one for all of it.
-    """
+    """`ptx` without the places inside of inline assembly. LLVM counts the rows of an assembly text as rows of the
+    source: what stands in its fourth row seems to come from three lines below. Triton writes a masked load so, and the
+    place above it is the right one for all of it."""
     return _INLINE.sub(lambda match: _LOC.sub("", match[0]), ptx)
 
 

@@ -44,10 +44,8 @@ class Dot:
 @dataclass(frozen=True)
 class MemoryAccess:
     """A load or store of a tile on `line`: `elements` of `itemsize` bytes, by tensor descriptor or by pointers.
-
     `pointer` and `mask` name the arguments of the kernel that the addresses and the mask depend on. `feeds_dot` tells a
-    load in a loop whose values reach a product there.
-    """
+    load in a loop whose values reach a product there."""
 
     line: int | None
     kind: str
@@ -138,11 +136,9 @@ class DotUse:
 
 @dataclass(frozen=True)
 class NarrowAccess:
-    """An argument that keeps an access narrow.
-
-    `kind` is "multiple" (of 16: an integer), "address" (the same of a pointer) or "apart" (neighbouring elements lie so
-    many elements apart). `value` is what the launch passed, None where unknown; `width` bytes would be moved otherwise.
-    """
+    """An argument that keeps an access narrow. `kind` is "multiple" (of 16: an integer), "address" (the same of a
+    pointer) or "apart" (neighbouring elements lie so many elements apart). `value` is what the launch passed, None
+    where unknown; `width` bytes would be moved otherwise."""
 
     argument: str
     kind: str

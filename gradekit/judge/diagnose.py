@@ -23,14 +23,9 @@ RULES = (
 def diagnose(
     failure: Failure, observation: Any = None, inputs: Sequence[Any] = (), text: str = ""
 ) -> Diagnosis | None:
-    """Why the submission fails, or None.
-
-    Args:
-        failure: what a judge's assertion raised.
-        observation: the run that it was about (see `Observed`), if there was one.
-        inputs: the arguments of the call, in order; `Input` specs tell most. By default the observation's.
-        text: the submission's source.
-    """
+    """Why the submission with this `text` fails, by the `failure` that a judge's assertion raised and the run (see
+    `Observed`) that it was about, if there was one; or None. `inputs` are the arguments of the call, by default the
+    observation's: `Input` specs tell most."""
     if failure.cause.traits & SAYS_ALL:
         return None
     evidence = Evidence(

@@ -18,17 +18,9 @@ class NeedsPerson(Exception):
 
 
 class Failure(AssertionError):
-    """The submission is wrong here.
-
-    Args:
-        cause: the machine-readable word.
-        message: one or two plain sentences for the student.
-        line: the submission's line that is to blame, where it is known.
-        facts: numbers and strings that a report may show; JSON-codable.
-        comparison: the element-wise evidence, where values were compared.
-
-    `repeat` tries what failed once more on another subject, where that is more than one call; it raises as this did.
-    """
+    """The submission is wrong here: the `cause`, a `message` of one or two sentences for the student, the `line` to
+    blame, `facts` for a report, JSON-codable, and the `comparison` of values. `repeat` tries what failed once more on
+    another subject, where that is more than one call; it raises as this did."""
 
     def __init__(
         self, cause: Cause, message: str, *, line: int | None = None, facts: dict[str, Any] | None = None,
@@ -49,11 +41,9 @@ class Failure(AssertionError):
 
 
 class Idle:
-    """A call that launches no kernel for its results, which may be because nothing is left to compute.
-
-    Its result decides: where it is wrong, `offence` is why, and `is_right` says that it has been seen to be right. It
-    does not depend on the inputs' values, or it `copies` an input.
-    """
+    """A call that launches no kernel for its results, which may be because nothing is left to compute. Its result
+    decides: where it is wrong, `offence` is why, and `is_right` says that it has been seen to be right. It does not
+    depend on the inputs' values, or it `copies` an input."""
 
     def __init__(self, offence: Failure, *, copies: bool = False) -> None:
         self.offence = offence

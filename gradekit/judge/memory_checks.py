@@ -184,18 +184,10 @@ ROUNDED_UP = 0.1
 def assert_growth(
     domain: EntryDomain, entry: Traced, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()
 ) -> None:
-    """Raise if what a call costs grows faster than a law of the domain's `grows`, in any of its sizes.
-
-    Args:
-        args: those of a call, as specs; calls of other sizes are made of them.
-        upstream, wanted: for the backward pass, as in `gradient`.
-
-    Raises:
-        Failure: too-much-memory, with the line of the largest allocation that is no result; too-many-launches;
-            too-many-bytes.
-        ValueError: the domain declares no law.
-        TraceError: a call could not be traced.
-    """
+    """Raise if what a call with `args` costs grows faster than a law of the domain's `grows`, in any of its sizes;
+    `upstream` and `wanted` are for the backward pass, as in `gradient`. Raises Failure (too-much-memory, with the line
+    of the largest allocation that is no result, too-many-launches or too-many-bytes), ValueError where the domain
+    declares no law, and TraceError where a call could not be traced."""
     if not domain.grows:
         raise ValueError(f"domain.toml does not say how what {domain.name} costs grows")
     sizes = _sizes(domain, args)

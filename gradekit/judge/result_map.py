@@ -29,10 +29,8 @@ def result_map(
     program: Program, owners: Owners, comparison: Comparison | None, findings: Sequence[Finding]
 ) -> dict[str, Any]:
     """The map of the first result that is wrong, or else of the first that a program wrote; empty where there is none.
-
-    Owners and wrong cells are runs of [what, how many cells], row by row; `shared`
-    has elements that two programs wrote.
-    """
+    Owners and wrong cells are runs of [what, how many cells], row by row; `shared` has elements that two programs
+    wrote."""
     views = [result for result in program.results if isinstance(result, View) and result.numel]
     fitting = [view for view in views if comparison is not None and view.shape == tuple(comparison.wrong.shape)]
     view = next((view for view in [*fitting, *views] if view.storage in owners.program), None)

@@ -52,11 +52,9 @@ class Unmeasurable(ValueError):
 
 @dataclass(frozen=True)
 class Round:
-    """One turn of each side: `seconds` of one call, by side, a sample for each replay.
-
-    `sm_mhz` is the lowest clock that was read in the side's turn (None: unknown); `throttled` names the reasons for
-    which the card was throttled, if it was.
-    """
+    """One turn of each side: `seconds` of one call, by side, a sample for each replay. `sm_mhz` is the lowest clock
+    that was read in the side's turn (None: unknown); `throttled` names the reasons for which the card was throttled, if
+    it was."""
 
     seconds: Mapping[str, tuple[float, ...]]
     sm_mhz: Mapping[str, int | None] = field(default_factory=dict)
@@ -123,11 +121,9 @@ def kept(rounds: Sequence[Round]) -> list[Round]:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Where the middle of `values` lies with `CONFIDENCE`: a bootstrap, the same at every call.
-
-    Few values show too little of how far apart they could be: the interval is widened by about what Student's t is
-    wider than the normal distribution.
-    """
+    """Where the middle of `values` lies with `CONFIDENCE`: a bootstrap, the same at every call. Few values show too
+    little of how far apart they could be: the interval is widened by about what Student's t is wider than the normal
+    distribution."""
     if len(values) == 1:
         return values[0], values[0]
     cut = len(values) // 4
@@ -187,10 +183,8 @@ faster than long ones (seen on an H200: 13 % between zeros and random numbers)."
 @dataclass(frozen=True)
 class Ceilings:
     """The best rates that were measured on a card: bytes read plus written a second, and operations a second by dtype
-    (a multiplication and an addition are two; "tf32" is float32 with inputs rounded to TF32).
-
-    `l2_bytes` may still be on their way to memory when a call ends. `by` says which kernel was the best at each.
-    """
+    (a multiplication and an addition are two; "tf32" is float32 with inputs rounded to TF32). `l2_bytes` may still be
+    on their way to memory when a call ends. `by` says which kernel was the best at each."""
 
     bytes_per_second: float
     flops_per_second: Mapping[str, float]
@@ -206,12 +200,9 @@ class Ceilings:
 def impossible(
     seconds: float, nbytes: float, flops: float, ceilings: Ceilings, *, dtype: str = "float32", calls: int = 1
 ) -> str | None:
-    """Why no kernel can take `seconds` for a call that must move `nbytes` and do
-    `flops` operations, or None if one can.
-
-    `calls` is how many calls with inputs of their own were timed together: what the last of them wrote may still be in
-    the L2 cache, so that much is forgiven once.
-    """
+    """Why no kernel can take `seconds` for a call that must move `nbytes` and do `flops` operations, or None if one
+    can. `calls` is how many calls with inputs of their own were timed together: what the last of them wrote may still
+    be in the L2 cache, so that much is forgiven once."""
     must_move = max(nbytes - ceilings.l2_bytes / calls, 0)
     best = ceilings.bytes_per_second
     if must_move > seconds * best * (1 + BYTES_TOLERANCE):

@@ -17,10 +17,8 @@ __all__ = ["Award", "Worth", "award", "awarding", "claims", "points", "possible_
 
 @dataclass(frozen=True)
 class Worth:
-    """What a test function is worth: `possible` points over all its parametrizations, and how the report shows it.
-
-    A `bonus` comes on top of the points that are possible.
-    """
+    """What a test function is worth: `possible` points over all its parametrizations, and how the report shows it. A
+    `bonus` comes on top of the points that are possible."""
 
     possible: float
     kind: Kind = Kind.CORRECTNESS
@@ -75,10 +73,8 @@ def title(item: pytest.Item) -> str:
 
 
 def possible_points(items: list[pytest.Item]) -> dict[str, float]:
-    """The points of every item by node id, each test's own split evenly over its parametrizations.
-
-    The split counts all the `items`, so call this before any are deselected.
-    """
+    """The points of every item by node id, each test's own split evenly over its parametrizations. The split counts all
+    the `items`, so call this before any are deselected."""
     siblings: dict[str, int] = {}
     for item in items:
         siblings[_siblings(item)] = siblings.get(_siblings(item), 0) + 1

@@ -462,13 +462,8 @@ class _Failed:
 
 
 def blamed_line(verdict: CheckVerdict, evidence: CheckEvidence, text: str) -> int | None:
-    """The line of a submission to look at; None where nothing says which.
-
-    Args:
-        verdict: what a check that failed says, without a line.
-        evidence: its last call, and what was diagnosed.
-        text: the submission's source.
-    """
+    """The line of the submission with this `text` to look at, by the `verdict` of a check that failed, which names
+    none, and its `evidence`; None where nothing says which."""
     source = ParsedSource.parsed(text)
     if source is None:
         return None

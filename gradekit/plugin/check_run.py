@@ -45,14 +45,9 @@ from gradekit.subject.timed_call import facts
 
 
 class CheckRun:
-    """The check of a pytest item, in whose stash it stays, while it runs in a grading run.
-
-    Attributes:
-        evidence: what stands behind its outcome.
-        design: the examples that are planned; None where the test draws in a way of its own.
-        examples: those of a test that uses Hypothesis, once it runs; None for any other test.
-        further: the calls for what those have not seen of the submission.
-    """
+    """The check of a pytest item, in whose stash it stays, while it runs: with the `evidence` behind its outcome; its
+    `design`, the examples that are planned, None where the test draws in a way of its own; `examples` of a test that
+    uses Hypothesis, once it runs; and `further` calls for what those have not seen."""
 
     def __init__(self, item: pytest.Item, run: GradingRun) -> None:
         assert run.subject is not None, "checks of a rejected submission do not run"
@@ -365,10 +360,8 @@ def _forms(example: Example) -> tuple[Any, ...]:
 
 
 def run_secretly(item: pytest.Function, run: GradingRun) -> None:
-    """Run the check of `item`, which has passed under the public seed, under the secret one.
-
-    Speed is not timed twice: it does not depend on values. Raises what the check raises.
-    """
+    """Run the check of `item`, which has passed under the public seed, under the secret one. Speed is not timed twice:
+    it does not depend on values. Raises what the check raises."""
     secret = run.request.options.secret_seed
     if secret is None or check_points.worth(item).kind is Kind.SPEED:
         return

@@ -143,10 +143,8 @@ class GradingPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Make the report: a run that broke off is a fault, and the checks that were not run lose no points.
-
-        Where the user asked to stop at a failure (-x), the checks after it are left out, as with -k.
-        """
+        """Make the report: a run that broke off is a fault, and the checks that were not run lose no points. Where the
+        user asked to stop at a failure (-x), the checks after it are left out, as with -k."""
         run = self.run
         self._first_look.close()
         self._workers.close()

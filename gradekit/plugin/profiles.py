@@ -79,10 +79,8 @@ PROFILES = {
 @contextlib.contextmanager
 def hypothesis_profile(profile: Profile) -> Iterator[None]:
     """While open, tests that say nothing else run under `profile`; Hypothesis keeps no database and sets no deadline.
-
-    Health checks are off: they warn the author of a test, and would here fail a student. What Hypothesis would cache
-    in the current folder, which is the student's, goes to a folder that is removed.
-    """
+    Health checks are off: they warn the author of a test, and would here fail a student. What Hypothesis would cache in
+    the current folder, which is the student's, goes to a folder that is removed."""
     before, name = settings.get_current_profile_name(), f"gradekit-{profile.name}"
     settings.register_profile(
         name,

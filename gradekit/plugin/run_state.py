@@ -265,10 +265,8 @@ def seldom_returned() -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """While open, torch computes on one thread.
-
-    Examples are small, so that threads cost more than they give: on two busy cores, four times as much.
-    """
+    """While open, torch computes on one thread. Examples are small, so that threads cost more than they give: on two
+    busy cores, four times as much."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that numpy is not there, needlessly
         import torch

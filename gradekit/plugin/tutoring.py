@@ -38,11 +38,8 @@ def mended_diagnosis(
     failed: tuple[BaseException, Call | None],
     examples: tuple[Examples | None, Example | None],
 ) -> Diagnosis | None:
-    """What a mended program shows to be wrong, where the check of `item` `failed` with an error
-    in a call; None where nothing does.
-
-    `examples` are the check's, and the one among them that failed.
-    """
+    """What a mended program shows to be wrong, where the check of `item` `failed` with an error in a call; None where
+    nothing does. `examples` are the check's, and the one among them that failed."""
     error, call = failed
     if isinstance(error, TraceError) and error.cause in (Cause.COMPILATION_ERROR, Cause.EXCEPTION):
         line = error.line if error.cause is Cause.COMPILATION_ERROR else None

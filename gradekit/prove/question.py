@@ -21,12 +21,9 @@ GRAVITY = (REFUTED, OPEN, PROVED)
 
 @dataclass(frozen=True)
 class ProofVerdict:
-    """What was decided of one claim.
-
-    `subject` says of what ("store to the result"), `finding` is what the engine saw; `sizes` are those for which it
-    does not hold, by the names of the arguments; `values` are the solver's. `why` is the reason where it is open,
-    or the sentence where it is refuted. `call` is one that it is about.
-    """
+    """What was decided of one claim. `subject` says of what ("store to the result"), `finding` is what the engine saw;
+    `sizes` are those for which it does not hold, by the names of the arguments; `values` are the solver's. `why` is the
+    reason where it is open, or the sentence where it is refuted. `call` is one that it is about."""
 
     kind: str
     subject: str

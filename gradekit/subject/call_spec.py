@@ -28,11 +28,9 @@ its own comes before, by their names in `gradekit.tracer.trace`."""
 
 @dataclass(frozen=True, eq=False)
 class CallSpec:
-    """A call: `form` is how it is traced, `signature` tells that from others, and is the same in every process.
-
-    Its `key` is the same in every process, and no other call's. Equal calls without tensors are one CallSpec (but for
-    those that were forgotten); with a tensor, which may change, each is one of its own.
-    """
+    """A call: `form` is how it is traced, `signature` tells that from others, and is the same in every process. Its
+    `key` is the same in every process, and no other call's. Equal calls without tensors are one CallSpec (but for those
+    that were forgotten); with a tensor, which may change, each is one of its own."""
 
     form: Form
     signature: str
@@ -129,11 +127,9 @@ def _another_number(value: float) -> float:
 
 
 def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:
-    """The arguments of a call as the tracer takes them; no tensor is made for it.
-
-    Tensors that share a storage, and specs of one base or that are the same object, become views of one storage: so
-    `submission.add(x, x)` passes one tensor twice. Equal specs that were drawn apart are two tensors.
-    """
+    """The arguments of a call as the tracer takes them; no tensor is made for it. Tensors that share a storage, and
+    specs of one base or that are the same object, become views of one storage: so `submission.add(x, x)` passes one
+    tensor twice. Equal specs that were drawn apart are two tensors."""
     storages: dict[Any, int] = {}
     return tuple(
         _view(arg, storages.setdefault(_identity(arg), len(storages)))

@@ -22,11 +22,9 @@ _PART = re.compile(rf"({_STRING}| loc\((?:#\w++|{_NESTED})\)|[%@][\w$.-]++|@{_ST
 
 
 def plain(ttir: str) -> str:
-    """A kernel's text without its locations, all values and functions numbered in the order in which they come up.
-
-    What stands in strings stays. Texts that become the same are the same but for locations and names; a text of
-    another form than Triton's at worst does not equal others of its kind.
-    """
+    """A kernel's text without its locations, all values and functions numbered in the order in which they come up. What
+    stands in strings stays. Texts that become the same are the same but for locations and names; a text of another form
+    than Triton's at worst does not equal others of its kind."""
     parts = _PART.split(_ALIAS.sub("", ttir))
     renamed = _Renamed()
     parts[1::2] = [renamed[part] for part in parts[1::2]]

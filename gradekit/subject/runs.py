@@ -169,11 +169,9 @@ class Share:
 
 
 class Runs:
-    """The runs of one submission, also on the card of `device`.
-
-    With `substitute`, the judge sees a trivial wrong result in place of each, and no card is needed. `most_work`
-    is what all runs may use together, `work` what they have used, `repeated_work` what known calls took.
-    """
+    """The runs of one submission, also on the card of `device`. With `substitute`, the judge sees a trivial wrong
+    result in place of each, and no card is needed. `most_work` is what all runs may use together, `work` what they have
+    used, `repeated_work` what known calls took."""
 
     def __init__(
         self, submission: Submission, assignment: Assignment, substitute: Substitution | None, device: Device,

@@ -459,17 +459,10 @@ class Entry:
     def gradient(
         self, *args: Any, upstream: Input, wanted: Sequence[int] = (0,), only: int | None = None
     ) -> Observation:
-        """The observation of a call with `args` and of its backward pass; its results are gradients.
-
-        Args:
-            args: as for a call. The reference of a result must take `upstream` as one more argument, the last.
-            upstream: the gradient of the call's result, of its shape and dtype, in any layout.
-            wanted: the positions of the arguments that require a gradient; the results come in this order.
-            only: one of them, where a check is about the gradient of one argument alone.
-
-        Raises:
-            Failure: `backward` gives None, too.
-        """
+        """The observation of a call with `args` and of its backward pass, whose results are the gradients of the
+        arguments at the positions `wanted`, in this order; or the `only` one that a check is about. `upstream` is the
+        gradient of the call's result, in any layout, and the last argument of a reference. Raises Failure where
+        `backward` gives None."""
         observation = self._subject.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted))
         return observation if only is None else part_of(observation, list(wanted).index(only))
 
@@ -479,17 +472,9 @@ class Entry:
         return self._subject.traced(self._name, given, tuple(wanted))
 
     def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
-        """A call with `args`, timed on a card: eager torch, torch.compile and the submission in turn.
-
-        Args:
-            args: Input specs (see `strategies.normal`), numbers, None; values are drawn anew, on the card.
-            against: the torch function to be compared with, of the same arguments.
-            expected: the Reference of the result, of the same arguments; what the timed calls return is compared with
-                it.
-
-        Raises:
-            NeedsCard: there is no card: the check is pending.
-        """
+        """A call with `args` (Input specs, see `strategies.normal`, numbers, None), whose values are drawn anew, timed
+        on a card beside the torch function `against` and what torch.compile makes of it; what it returns is compared
+        with the Reference that `expected` gives. Raises NeedsCard where there is no card: the check is pending."""
         return self._subject.time(self._name, args, against, expected)
 
     def inspected(self, *args: Any) -> Inspection:

@@ -46,10 +46,8 @@ class NoSuchSubmission(SubmissionError):
 @dataclass(frozen=True)
 class Submission:
     """One Python source `text`, as `path` (the way the user wrote it) gave it, and `notes` of what was left out of it.
-
-    In an archive, `path` goes on inside of it. `sha256` is of the file as read. `cells` are (number, first line)
-    of a notebook's code cells, or (name, first line) of several files; empty for one .py file.
-    """
+    In an archive, `path` goes on inside of it. `sha256` is of the file as read. `cells` are (number, first line) of a
+    notebook's code cells, or (name, first line) of several files; empty for one .py file."""
 
     path: str
     text: str
