@@ -58,8 +58,7 @@ class RoundingPlace:
 
 
 def rounding_places(program: Program, upstream: Input | None = None) -> list[RoundingPlace]:
-    """All places of a program's kernels. Of a backward pass, `upstream` is the gradient of the result: what is saved
-    in its shape and dtype is the result."""
+    """All places of a program's kernels. In a backward pass, what has the form of `upstream` is a saved result."""
     found: dict[RoundingPlace, None] = {}
     for launch in (step for step in every_step(program.steps) if isinstance(step, Launch)):
         kernel = program.kernels[launch.kernel]
@@ -78,8 +77,7 @@ def narrowing(program: Program, dtype: torch.dtype) -> set[str]:
 
 
 def rounded_down(dtype: str) -> str:
-    """A kind of a few values that rounding to `dtype` makes smaller, all of them: where errors of random numbers cancel
-    in a long sum, theirs add up."""
+    """A kind of a few values that rounding to `dtype` makes smaller, all of them: their errors add up in a sum."""
     step = torch.finfo(getattr(torch, dtype)).eps
     return f"{CHOSEN}:cells:1:" + ";".join(repr(1 + (number + 0.375) * step) for number in (0, 37, 74, 101, 120))
 

@@ -30,14 +30,8 @@ from gradekit.subject.subject import Subject, part_of
 def assert_relation(
     relation: Relation, call: Callable[..., Observation], args: Sequence[Any], expected: Reference
 ) -> bool:
-    """Raise unless `relation` holds between `call(*args)` and the call that belongs
-    to it; whether there is such a call.
-
-    `expected` is what the first call must give: how far it may be off says how far both results may lie apart.
-
-    Raises:
-        Failure: broken-relation; or whatever is wrong with one of the calls.
-    """
+    """Raise Failure unless `relation` holds between `call(*args)`, which gives what is `expected`, and the call that
+    belongs to it; whether there is one. How far the first may be off says how far both may lie apart."""
     other = relation.of(args)
     if other is None or not isinstance(expected, Reference):
         return False
@@ -52,12 +46,8 @@ def assert_relation(
 
 
 def assert_independent(subject: Subject, seen: Observation, expected: Sequence[Reference], times: int = 1) -> None:
-    """Raise unless the call of `seen` gives what is `expected` so many `times` more, after all calls in between; if it
-    has a backward pass, also with another forward pass before it.
-
-    Raises:
-        Failure: depends-on-earlier-calls, or whatever else is wrong with that call.
-    """
+    """Raise Failure unless the call of `seen` gives what is `expected` so many `times` more, after all calls in
+    between, and in a backward pass with another forward pass before it."""
     for again in filter(None, (subject.again(seen) for _ in range(times))):
         assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, CALLED_AGAIN.format(seen.entry))
     if between := subject.interleaved(seen):
@@ -100,8 +90,7 @@ def reference_of(exact: torch.Tensor, native: torch.Tensor, allowance: torch.Ten
 
 
 def assert_same(seen: Observation, expected: Sequence[Reference], cause: Cause, says: str) -> None:
-    """Raise Failure unless a related call gave what is `expected`: where values differ, for this `cause`, with what it
-    `says`."""
+    """Raise Failure unless a related call gave what is `expected`, with this `cause` and what it `says`."""
     try:
         with telling(lambda actual, wanted: None):  # it may have more inputs than a call that is right
             assert_close(seen, expected)
@@ -113,8 +102,7 @@ def assert_same(seen: Observation, expected: Sequence[Reference], cause: Cause, 
 
 @dataclass(frozen=True)
 class Way:
-    """A way of calling, by its `name` in `gradekit.tracer.trace`; `says` begins the sentence about it. Of a backward
-    pass, gradients are `wanted` of the arguments at these positions."""
+    """A way of calling by its `name` in `gradekit.tracer.trace`, what `says` it, and whose gradients are `wanted`."""
 
     name: str
     says: str
@@ -171,8 +159,7 @@ def in_one_memory(
 
 
 def assert_called(calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way) -> None:
-    """Raise unless the call of `seen`, made in this way, gives what is `expected` of it. Raises Failure
-    (broken-relation where other values come), or whatever else is wrong with that call."""
+    """Raise Failure unless the call of `seen`, made in this way, gives what is `expected` of it."""
     what = "gradient" if seen.wanted else "result"
     says = f"{way.says}, the {what} must be the same"
     try:

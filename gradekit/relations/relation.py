@@ -44,8 +44,7 @@ class Relation:
     name: str
 
     def of(self, args: Sequence[Any]) -> RelatedCall | None:
-        """The other call that belongs to a call with `args`; None where there is none, such
-        as along a dimension of size 1."""
+        """The other call that belongs to one with `args`; None for none, such as along a dimension of size 1."""
         places = [place for place in sharing(args) if place is not None]
         if len(places) > len({*places}):
             return None  # a tensor that is passed as two arguments cannot be changed in one of them alone
