@@ -117,11 +117,15 @@ class FastMemory(LaunchMemory):
     def _load_masked(self, storage: Storage, dtype: torch.dtype, offset: Affine, box: Box, others: Tensor) -> Tensor:
         """The elements at the lanes of a box where its masks hold, and `others` elsewhere."""
         active = functools.reduce(torch.logical_and, box.masks)
-        self.traffic.loaded += int(active.sum()) * (math.prod(box.sizes) // active.numel()) * dtype.itemsize
-        index = torch.where(active, materialize(offset, box.sizes), 0)
-        _check(index, storage.count(dtype.itemsize))
-        _check_written(storage, dtype.itemsize, lambda written: _taken(written, index) | ~active)
-        return torch.where(active, _taken(storage.typed(dtype), index), others)
+        count = int(active.sum())
+        if count in (0, active.numel()):
+            return self._load_box(storage, dtype, offset, box.sizes) if count else others
+        self.traffic.loaded += count * (math.prod(box.sizes) // active.numel()) * dtype.itemsize
+        starts, along = _apart(offset, active, box.sizes)
+        where = Affine(torch.where(active, starts, 0), along, 0, 0)
+        _check_ends(span(where, box.sizes), storage.count(dtype.itemsize))
+        _check_written(storage, dtype.itemsize, lambda written: _read_lanes(written, where, box.sizes) | ~active)
+        return torch.where(active, _read_lanes(storage.typed(dtype), where, box.sizes), others)
 
     def _load_box(self, storage: Storage, dtype: torch.dtype, offset: Affine, sizes: Shape) -> Tensor:
         """The elements at the lanes of a box, all of which are active."""
@@ -148,10 +152,9 @@ class FastMemory(LaunchMemory):
                 mine = cut_to(value, box.cut).expand(box.sizes)
             self._store_box(storage, footprint, where, mine, box.sizes)
         else:
-            made = cut_to(value.made() if isinstance(value, Unmade) else value, box.cut)
-            lanes = _active_lanes(box.masks, box.sizes)[1]
-            index, values = (_at(lanes, one, box.sizes) for one in (materialize(where, box.sizes), made))
-            self._scatter(storage, footprint, index, values)
+            starts, values = _active_together(where, box, value.made() if isinstance(value, Unmade) else value)
+            if values.numel():
+                self._store_box(storage, footprint, starts, values, values.shape)
 
     def _open(self, storage: Storage, itemsize: int) -> Footprint:
         footprint = self.footprints[storage]
@@ -174,16 +177,6 @@ class FastMemory(LaunchMemory):
             _write_lanes(footprint.map(count), offset, sizes, _TRUE.expand(sizes))
         else:
             footprint.runs.append((first, first + lanes))
-        self._count(footprint, lanes)
-
-    def _scatter(self, storage: Storage, footprint: Footprint, index: Tensor, value: Tensor) -> None:
-        count = storage.count(footprint.itemsize)
-        _check(index, count)
-        storage.to_fill(value.dtype)[index] = value
-        footprint.map(count)[index] = True
-        self._count(footprint, index.numel())
-
-    def _count(self, footprint: Footprint, lanes: int) -> None:
         footprint.lanes += lanes
         self.traffic.stored += lanes * footprint.itemsize
 
@@ -198,9 +191,11 @@ class FastMemory(LaunchMemory):
             raise Suspicion("a storage with both atomic and plain access")
         footprint.atomic = True
         dtype = operands[0].dtype
-        active, lanes = _active_lanes([dense(True if mask is None else mask, torch.bool, shape)], shape)
+        active = dense(True if mask is None else mask, torch.bool, shape).expand(shape)
+        lanes = active.reshape(-1).nonzero().view(-1)
         index = _at(lanes, materialize(_rising(pointer.offset, shape), shape), shape)
-        _check(index, storage.count(dtype.itemsize))
+        if index.numel():
+            _check_ends(extremes(index), storage.count(dtype.itemsize))
         units, written = storage.units(index, dtype.itemsize), storage.written
         if written is not None and not everywhere(written[units]):
             raise Suspicion("an atomic on an element that nobody has written")
@@ -222,15 +217,9 @@ class FastMemory(LaunchMemory):
 
 
 def _known(pointer: Pointer) -> Storage:
-    if pointer.storage is None:
+    if not isinstance(pointer.storage, Storage):
         raise Suspicion("a pointer that may lead to several storages")
-    storage: Storage = pointer.storage
-    return storage
-
-
-def _check(index: Tensor, count: int) -> None:
-    if index.numel():
-        _check_ends(extremes(index), count)
+    return pointer.storage
 
 
 def _check_written(storage: Storage, itemsize: int, seen: Callable[[Tensor], Tensor]) -> None:
@@ -270,31 +259,40 @@ def _rising(offset: int | Affine | Tensor, shape: Shape) -> Affine:
 # torch's own indexing, flat[index] and value[active], takes five to fifteen times as long as index_select
 
 
-def _active_lanes(masks: list[Tensor], shape: Shape) -> tuple[Tensor, Tensor]:
-    """Which lanes of `shape` are active, and their numbers, 1-D."""
-    active = functools.reduce(torch.logical_and, masks).expand(list(shape))
-    return active, active.reshape(-1).nonzero().view(-1)
-
-
 def _at(lanes: Tensor, value: Tensor, shape: Shape) -> Tensor:
     """What a value that is broadcast to `shape` has at the lanes with these numbers."""
     return value.expand(list(shape)).reshape(-1).index_select(0, lanes)
 
 
-def _taken(flat: Tensor, index: Tensor) -> Tensor:
-    """flat[index]"""
-    return flat.index_select(0, index.reshape(-1)).view(index.shape)
+def _apart(offset: Affine, active: Tensor, sizes: Shape) -> tuple[Tensor, tuple[int, ...]]:
+    """Where lanes that are `active` together begin, and their steps: those along axes where no mask varies."""
+    along = tuple(step if width == 1 else 0 for step, width in zip(offset.steps, active.shape, strict=True))
+    apart = tuple(step - one for step, one in zip(offset.steps, along, strict=True))
+    return materialize(Affine(offset.base, apart, 0, 0), sizes), along
 
 
-def _window(flat: Tensor, offset: Affine, sizes: Shape) -> tuple[Tensor, Tensor, list[int]]:
-    """A strided window at every element of `flat`, the positions where programs look through it, and its axes."""
+def _active_together(offset: Affine, box: Box, value: Tensor) -> tuple[Affine, Tensor]:
+    """The offsets of a box's active lanes, [n, *those along axes where no mask varies], and what `value` has there."""
+    active = functools.reduce(torch.logical_and, box.masks)
+    starts, along = _apart(offset, active, box.sizes)
+    order = sorted(range(len(along)), key=lambda axis: along[axis] != 0)
+    inner = [axis for axis in order if along[axis]]
+    shape = [1 if step else size for step, size in zip(along, box.sizes, strict=True)]
+    lanes = active.expand(shape).reshape(-1).nonzero().view(-1)
+    values = cut_to(value, box.cut).expand(box.sizes).permute(order).reshape(-1, *[box.sizes[axis] for axis in inner])
+    base = _at(lanes, starts, shape).view(-1, *[1] * len(inner))
+    return Affine(base, (0, *[along[axis] for axis in inner]), 0, 0), values.index_select(0, lanes)
+
+
+def _window(flat: Tensor, offset: Affine, sizes: Shape) -> tuple[Tensor, Tensor, list[int], list[int]]:
+    """A strided window at every element of `flat`, the positions where programs look through it, and both's axes."""
     axes = [axis for axis, (size, step) in enumerate(zip(sizes, offset.steps, strict=True)) if step and size > 1]
     steps = [offset.steps[axis] for axis in axes]
     extents = [sizes[axis] for axis in axes]
     reach = sum(step * (size - 1) for step, size in zip(steps, extents, strict=True))
     windows = strided(flat, [flat.numel() - reach, *extents], [1, *steps], 0)
     assert isinstance(offset.base, Tensor)
-    return windows, offset.base.reshape(-1), axes
+    return windows, offset.base.reshape(-1), [axis for axis in range(len(sizes)) if axis not in axes], axes
 
 
 def _check_apart(offset: Affine, sizes: Shape) -> None:
@@ -311,10 +309,9 @@ def _read_lanes(flat: Tensor, offset: Affine, sizes: Shape) -> Tensor:
     if isinstance(offset.base, int):
         shape = [size if step else 1 for size, step in zip(sizes, offset.steps, strict=True)]
         return strided(flat, shape, offset.steps, offset.base)
-    windows, positions, axes = _window(flat, offset, sizes)
-    follow = [offset.steps[axis] for axis in axes] == [1]
+    windows, positions, outer, axes = _window(flat, offset, sizes)
+    follow = [offset.steps[axis] for axis in axes] in ([], [1])
     found = windows.index_select(0, positions) if follow else windows[positions]
-    outer = [axis for axis in range(len(sizes)) if axis not in axes]
     shape = [offset.base.shape[axis] for axis in outer] + [sizes[axis] for axis in axes]
     order = [*outer, *axes]
     return found.view(shape).permute([order.index(axis) for axis in range(len(sizes))])
@@ -325,8 +322,7 @@ def _write_lanes(flat: Tensor, offset: Affine, sizes: Shape, value: Tensor | Unm
     if isinstance(offset.base, int):
         _copy_into(strided(flat, sizes, offset.steps, offset.base), value)
         return
-    windows, positions, axes = _window(flat, offset, sizes)
-    outer = [axis for axis in range(len(sizes)) if axis not in axes]
+    windows, positions, outer, axes = _window(flat, offset, sizes)
     value = value.made().expand(sizes) if isinstance(value, Unmade) else value
     windows[positions] = value.permute([*outer, *axes]).reshape(positions.numel(), *[sizes[axis] for axis in axes])
 

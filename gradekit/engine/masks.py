@@ -55,9 +55,8 @@ def cut_to(value: Tensor, cut: dict[int, int]) -> Tensor:
 def padded(part: Tensor, cut: dict[int, int], other: Tensor, shape: Shape, whole: Tensor | None = None) -> Tensor:
     """`part`, which ends at the points of `cut`, continued to `shape` with what `other` has there; in `whole`, where
     that is the tensor that has been cut and nobody else needs it."""
-    sizes = [max(a, b) for a, b in zip(part.shape, other.shape, strict=True)]
-    for axis in cut:
-        sizes[axis] = shape[axis]
+    widths = enumerate(zip(part.shape, other.shape, strict=True))
+    sizes = [shape[axis] if axis in cut else max(both) for axis, both in widths]
     result = part.new_empty(sizes) if whole is None else whole
     for axis, size in cut.items():
         rest = result.narrow(axis, size, shape[axis] - size)

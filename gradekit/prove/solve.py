@@ -138,10 +138,7 @@ class Solver:
     def _tried(self, claimed: Claimed, steps: int, seed: int | None) -> Answer:
         query = Query(claimed, is_linear=seed is None)
         solver = z3.SimpleSolver(ctx=self._context)
-        solver.set("ctrl_c", False)  # an interrupt is Python's, and no answer of the solver's
-        for name in ("grobner", "horner"):
-            solver.set(f"smt.arith.nl.{name}", False)  # they take most of the steps, and decide next to nothing here
-        solver.set("random_seed", seed or 0)
+        solver.set(random_seed=seed or 0, **_SETTINGS)
         solver.from_string(query.text)
         while (found := self._check(solver, steps)) == z3.sat:
             values = query.values(solver.model().sexpr())
@@ -173,6 +170,10 @@ def _variables(condition: Truth) -> frozenset[str]:
     return frozenset(key for key, atom in atoms(condition).items() if atom.op in ("var", "read"))
 
 
+_SETTINGS = {
+    "ctrl_c": False,  # an interrupt is Python's, and no answer of the solver's
+    "smt.arith.nl.grobner": False, "smt.arith.nl.horner": False,  # most of the steps, and next to no decisions here
+}  # fmt: skip
 _COUNT = re.compile(r":rlimit-count\s+(\d+)")
 _CONSTANT = re.compile(r"\(define-fun (\|[^|]*\||\S+) \(\) (?:Int|Bool)\s+(true|false|\d+|\(- \d+\))\)")
 
