@@ -112,7 +112,7 @@ def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "G
 
 
 def check_worth(what: str, lms: str, there: float | None, here: float) -> None:
-    """See that an assignment is worth as much in the `lms` as here, where both is known. Raises ExportError."""
+    """See that an assignment is worth as much in the `lms` as here, where both are known. Raises ExportError."""
     if there not in (None, here):
         mend = f"say scale = {there:g} for the assignment in course.toml, or change the points there"
         raise ExportError(f"{what} is worth {there:g} points in {lms}, and {points(here)} here: {mend}")

@@ -77,7 +77,7 @@ class Grading:
         return _records(self.store, self.assignment.id, self.name, self.seed)
 
     def take_in(self, hand_ins: Iterable[HandIn]) -> dict[str, HandIn]:
-        """Remember the hand-ins; by digest, those without a result (or with nothing but a fault) in a fixed order."""
+        """Remember the hand-ins; those without a result, or with nothing but a fault, by digest in a fixed order."""
         found, known = list(map(_read, hand_ins)), self.records()
         self.store.add_hand_ins(self.assignment.id, found)
         waits = {one.digest: one for one in found if known.get(one.digest, {"status": "fault"})["status"] == "fault"}

@@ -38,7 +38,7 @@ class _Place:
 
 
 def edited(text: str, edit: str, name: str) -> str:
-    """`text`, called `name`, after `edit`. Raises EditError where that is written wrongly, or fits in no one way."""
+    """`text`, called `name`, after `edit`. Raises EditError where that is wrong, or does not fit in exactly one way."""
     lines = text.splitlines()
     found = sorted(_found(place, lines, name) for place in _places(edit))
     for (_, end, _), (start, *_) in itertools.pairwise(found):

@@ -35,7 +35,7 @@ def _solution(assignment: Assignment) -> Path:
 
 
 def stale(assignment: Assignment) -> str:
-    """How the committed starter differs from that, as a diff; "" for not. Raises AssignmentError as `generated`."""
+    """How the committed starter differs from `generated`, as a diff; "" for not. Raises AssignmentError as that."""
     there = assignment.starter.read_text(encoding="utf-8") if assignment.starter.is_file() else ""
     names = str(assignment.starter), f"{assignment.starter} as {_solution(assignment)} has it"
     return "".join(difflib.unified_diff(there.splitlines(True), generated(assignment).splitlines(True), *names))

@@ -167,7 +167,7 @@ class Worker:
 
     @property
     def means(self) -> Means:
-        """How the process, which is started for that, is confined. Raises CardFault where it cannot be."""
+        """By what means the process, started for that, is confined. Raises CardFault where it does not start."""
         return self._ready().means or Means()
 
     def start(self) -> None:

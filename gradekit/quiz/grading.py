@@ -101,7 +101,7 @@ def _made(
 
 
 def selected(report: Report, keyword: str, none: Callable[[str, list[str]], Exception]) -> Report:
-    """The report with the checks that `keyword` names ("grid or mask"). Raises what `none` makes, for no such."""
+    """The report with the checks that `keyword` names ("grid or mask"). Raises what `none` makes, where none is."""
     wanted = [word.strip() for word in keyword.split(" or ")]
     checks = tuple(check for check in report.checks if any(word in check.id for word in wanted))
     if not checks:
