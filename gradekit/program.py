@@ -266,6 +266,16 @@ class Program:
         """The launches of a run that takes the first option of every choice."""
         return (step for step in run_steps(self.steps) if isinstance(step, Launch))
 
+    @property
+    def every_launch(self) -> list[Launch]:
+        """The launches of every option, in order."""
+        return [step for step in every_step(self.steps) if isinstance(step, Launch)]
+
+    @property
+    def allocated(self) -> dict[int, int]:
+        """The bytes of each storage that the host allocates."""
+        return {step.storage: step.nbytes for step in every_step(self.steps) if isinstance(step, Allocate)}
+
     def choices(self) -> list[Choice]:
         """The autotuned launches, in order."""
         return [step for step in self.steps if isinstance(step, Choice) and step.options]

@@ -31,6 +31,11 @@ ELEMENTWISE = (
 """How the names of operations begin whose lanes depend on the same lanes of their operands alone."""
 
 
+def mask_of(op: Op) -> list[str]:
+    """The operand that is an operation's mask; nothing where it has none."""
+    return [*op.operands[MASK_AT.get(op.name, len(op.operands)) :][:1]]
+
+
 def moves(op: Op) -> bool:
     """Whether an operation moves elements, to places that its text tells, and changes none."""
     return op.name in SHAPES and not op.attributes.get("allow_reorder")

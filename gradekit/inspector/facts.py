@@ -14,6 +14,7 @@ from typing import Any
 from gradekit.engine.def_use import LOADS, STORES, DefUse
 from gradekit.engine.frame import known_itemsize
 from gradekit.engine.kernel_facts import every_operation, operations
+from gradekit.engine.masked_lanes import mask_of
 from gradekit.engine.ttir import Function, Module, Op, TTIRError, Type, parse
 from gradekit.engine.ttir_locations import line_of
 from gradekit.engine.values import FLOAT
@@ -97,7 +98,7 @@ def _accesses(function: Function, path: str) -> Iterator[MemoryAccess]:
     for op in use.ops:
         if op.name in LOADS | STORES:
             kind = "load" if op.name in LOADS else "store"
-            pointer, mask = (behind(names) for names in _addressed(op))
+            pointer, mask = behind(op.operands[:1]), behind(mask_of(op))
             value = op.result_types[0] if kind == "load" else op.operand_types[1]
             yield MemoryAccess(
                 line_of(op.location, path), kind, dtype_name(value.element), known_itemsize(value),
@@ -105,12 +106,6 @@ def _accesses(function: Function, path: str) -> Iterator[MemoryAccess]:
                 tuple(name for name in function.arguments if name in pointer),
                 tuple(name for name in function.arguments if name in mask),
             )  # fmt: skip
-
-
-def _addressed(op: Op) -> tuple[Sequence[str], Sequence[str]]:
-    """The operands that say where an access goes, and which lanes do; a descriptor has no mask."""
-    first = 1 if op.name in LOADS else 2
-    return op.operands[:1], () if op.name.startswith("tt.descriptor") else op.operands[first : first + 1]
 
 
 def has_float64(kind: Type) -> bool:

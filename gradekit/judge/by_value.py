@@ -11,7 +11,7 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence, explained, factors_of, same
 from gradekit.judge.ttir_text import lines_of, operations_of
-from gradekit.program import Allocate, Aten, Copy, Fill, View, every_step
+from gradekit.program import Aten, Copy, Fill, View, every_step
 
 
 def ignores_strides(evidence: Evidence) -> Diagnosis | None:
@@ -100,8 +100,7 @@ def _is_set_by_kernels(evidence: Evidence) -> bool:
     steps = list(every_step(evidence.program.steps))
     begun = {step.target.storage for step in steps if isinstance(step, (Fill, Copy))}
     made = {view.storage for step in steps if isinstance(step, Aten) for view in step.outputs}
-    allocated = {step.storage for step in steps if isinstance(step, Allocate)}
-    return bool(results) and results <= allocated - begun - made
+    return bool(results) and results <= evidence.program.allocated.keys() - begun - made
 
 
 def integers_as_floats(evidence: Evidence) -> Diagnosis | None:

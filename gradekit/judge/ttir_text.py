@@ -5,10 +5,8 @@ from dataclasses import dataclass
 
 from gradekit.engine import Op, TTIRError
 from gradekit.engine.kernel_facts import every_operation, parsed
+from gradekit.engine.masked_lanes import mask_of
 from gradekit.program import Program
-
-_WITHOUT_MASK = {"tt.load": 1, "tt.store": 2}
-"""Operands of an access that has no mask."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +31,11 @@ def operations_of(program: Program) -> Iterator[Op]:
 
 def accesses(program: Program) -> list[Access]:
     """Every load and store of every kernel; a bounds check of a block pointer counts as a mask."""
-    return [_access(op, program.path) for op in operations_of(program) if op.name in _WITHOUT_MASK]
+    return [_access(op, program.path) for op in operations_of(program) if op.name in ("tt.load", "tt.store")]
 
 
 def _access(op: Op, path: str) -> Access:
-    masked = bool(op.attributes.get("boundaryCheck")) or len(op.operands) > _WITHOUT_MASK[op.name]
+    masked = bool(op.attributes.get("boundaryCheck") or mask_of(op))
     pointer = op.operand_types[0]
     is_tile = bool(pointer.shape or pointer.pointee is not None and pointer.pointee.shape)
     return Access(op.name.removeprefix("tt."), masked, not is_tile, lines_of(op, path))

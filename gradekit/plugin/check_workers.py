@@ -81,28 +81,25 @@ class CheckWorker:
         return pickle.dumps((check, is_clean))
 
 
-class FirstLook:
-    """Runs the checks with `names`, which failed last time, before their turn, and tells GradingRun.on_failing which
-    fail again. All checks run in their order afterwards: a record does not depend on what was graded before."""
+class CheckWorkers:
+    """All of them for one grading run; the checks with the names `failed` are those that failed last time."""
 
-    def __init__(self, run: GradingRun, names: Collection[str] = ()) -> None:
-        self._run, self._names = run, names
-        self._worker: CheckWorker | None = None
+    def __init__(self, run: GradingRun, failed: Collection[str] = ()) -> None:
+        self._run, self._failed = run, failed
+        self._workers: list[CheckWorker] = []
+        self._first: CheckWorker | None = None
 
-    def begin(self, items: Sequence[pytest.Item]) -> None:
-        """Starts it, if there is anything to look at: not where a card takes part, for a fork cannot use it."""
-        chosen = [item for item in items if item.name in self._names]
+    def look_first(self, items: Sequence[pytest.Item]) -> None:
+        """Runs the checks that failed last time before their turn, and tells GradingRun.on_failing which fail again,
+        but not where a card takes part, which a fork cannot use. All checks run in their order afterwards: a record
+        does not depend on what was graded before."""
+        chosen = [item for item in items if item.name in self._failed]
         if self._run.on_failing is None or not chosen or self._run.has_card or self._run.request.programs is not None:
             return
         with contextlib.suppress(Exception):  # whatever it is, the run itself then meets it, too
-            self._worker = CheckWorker(chosen, self._run.another_subject())
-            self._worker.start(self._run)
-            threading.Thread(target=self._listen, args=(self._worker, self._run.on_failing), daemon=True).start()
-
-    def close(self) -> None:
-        """Ends it."""
-        if self._worker is not None:
-            self._worker.close()
+            self._first = CheckWorker(chosen, self._run.another_subject())
+            self._first.start(self._run)
+            threading.Thread(target=self._listen, args=(self._first, self._run.on_failing), daemon=True).start()
 
     def _listen(self, worker: CheckWorker, on_failing: Callable[[str, str], None]) -> None:
         with contextlib.suppress(OSError, EOFError):
@@ -110,14 +107,6 @@ class FirstLook:
                 check, _ = worker.take()
                 if check.outcome is Outcome.FAILED:
                     on_failing(check.title, check.message)
-
-
-class CheckWorkers:
-    """All of them for one grading run."""
-
-    def __init__(self, run: GradingRun) -> None:
-        self._run = run
-        self._workers: list[CheckWorker] = []
 
     def share_out(self, items: list[pytest.Item]) -> None:
         """Gives checks away, if that pays, and moves those to the end of `items`: they are asked for last."""
@@ -141,7 +130,7 @@ class CheckWorkers:
 
     def close(self) -> None:
         """Ends them."""
-        for worker in self._workers:
+        for worker in filter(None, (self._first, *self._workers)):
             worker.close()
         self._workers.clear()
 

@@ -1,6 +1,6 @@
 """A grading run inside pytest: what happens at each of its steps, from collection to the written report."""
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from gradekit.compat.pytest import format_comparisons_without_terminal, report_p
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import CHECK, CheckRun, evidence_of, run_secretly
-from gradekit.plugin.check_workers import CheckWorkers, FirstLook
+from gradekit.plugin.check_workers import CheckWorkers
 from gradekit.plugin.design import drawn_by
 from gradekit.plugin.run_state import RUN, GradingRun
 from gradekit.report.text import counted
@@ -23,10 +23,9 @@ class GradingPlugin:
 
     config: pytest.Config
 
-    def __init__(self, run: GradingRun, first_look: FirstLook | None = None) -> None:
+    def __init__(self, run: GradingRun, failed: Collection[str] = ()) -> None:
         self.run = run
-        self._first_look = first_look or FirstLook(run)
-        self._workers = CheckWorkers(run)
+        self._workers = CheckWorkers(run, failed)
         self._collected: list[str] = []
         self.left_out: list[str] = []
         self.report: Report | None = None
@@ -80,7 +79,7 @@ class GradingPlugin:
             self.run.load()
             if self.run.rejection is None:
                 self._workers.share_out(session.items)
-                self._first_look.begin(self.run.items)
+                self._workers.look_first(self.run.items)
 
     # --- each check --------------------------------------------------------------------------------------------------
 
@@ -146,7 +145,6 @@ class GradingPlugin:
         """Make the report: a run that broke off is a fault, and the checks that were not run lose no points. Where the
         user asked to stop at a failure (-x), the checks after it are left out, as with -k."""
         run = self.run
-        self._first_look.close()
         self._workers.close()
         self._settle()
         missing = [item for item in run.items if item.name not in {check.id for check in run.checks}]

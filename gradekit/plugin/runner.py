@@ -57,10 +57,9 @@ def grade(
     begins = _aloud(on_progress) if on_progress is not None else nobody
     run = GradingRun(request, on_progress=begins, on_subject=on_subject, on_evidence=on_evidence, on_failing=on_failing)
     with run.opened():
-        from gradekit.plugin.check_workers import FirstLook
         from gradekit.plugin.lifecycle import GradingPlugin  # imports torch, as the submission's process does by now
 
-        plugin = GradingPlugin(run, FirstLook(run, first))
+        plugin = GradingPlugin(run, first)
         code, output = _run_pytest(plugin)
     if keyword and code == pytest.ExitCode.USAGE_ERROR:
         raise WrongKeyword(keyword)

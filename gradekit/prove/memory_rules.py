@@ -6,7 +6,7 @@ from typing import Any
 
 from gradekit.engine import Module, Op
 from gradekit.engine.frame import known_itemsize
-from gradekit.engine.masked_lanes import MASK_AT
+from gradekit.engine.masked_lanes import mask_of
 from gradekit.engine.ttir_locations import line_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicAccess, SymbolicPointer, Tile, Value, lanes
@@ -45,7 +45,7 @@ def _by_pointer(walk: Walk, op: Op, kind: str) -> SymbolicAccess:
     target, type = walk.get(op.operands[0]), op.operand_types[0]
     if isinstance(target, Tile):
         return _by_tile(walk, op, kind, target, op.attributes.get("boundaryCheck", ()))
-    masked = op.operands[MASK_AT.get(op.name, len(op.operands)) :][:1]
+    masked = mask_of(op)
     mask = walk.get(masked[0]) if masked else TRUE
     access = _new(walk, op, kind, type.shape)
     if isinstance(target, SymbolicPointer):

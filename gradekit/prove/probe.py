@@ -21,7 +21,6 @@ from gradekit.engine.traffic import CountingMemory
 from gradekit.observations import Traffic
 from gradekit.program import ADDRESS_GAP, Launch, Program
 from gradekit.prove import Limit
-from gradekit.prove.symbolic_host import allocated, every_launch
 
 
 def touched(
@@ -48,10 +47,10 @@ def touched(
 def outside(program: Program, number: int, place: tuple[int, int, int]) -> tuple[Op, int, int] | None:
     """The first operation of the program at `place` in launch `number` (of all options) that leaves its storage, the
     element and how many there are; None where there is none. Raises what `gradekit.engine.run` does."""
-    launch = every_launch(program)[number]
+    launch = program.every_launch[number]
     ttir, (x, y, z) = program.kernels[launch.kernel].unaligned, place
     linear = x + launch.grid[0] * (y + launch.grid[1] * z)
-    sizes = program.storages | allocated(program)
+    sizes = program.storages | program.allocated
     for op, one in touched(parsed(ttir), ttir, launch, [linear], program.path):
         count = sizes.get(one.storage.id, 0) // one.itemsize if one.storage is not None else 0
         wrong = one.active & ((one.index < 0) | (one.index >= count))

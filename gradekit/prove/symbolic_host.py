@@ -12,7 +12,7 @@ from functools import cached_property
 
 from gradekit.domain import MOST_ELEMENTS
 from gradekit.origins import Origins, ViewOrigin
-from gradekit.program import ITEMSIZE, Allocate, Launch, Program, Scalar, View, every_step
+from gradekit.program import ITEMSIZE, Launch, Program, Scalar, View
 from gradekit.prove.host_terms import OPAQUE, Leaf, holds, polynomials
 from gradekit.prove.setting import Setting, extent, with_fixed
 from gradekit.prove.terms import INT32, ONE, Atom, Term, Truth, atoms, both, equal, of_atom, term
@@ -110,7 +110,7 @@ class SymbolicHost:
                 yield origin <= INT32 if narrow else origin > INT32
 
     def _launches(self) -> list[Started]:
-        steps = every_launch(self.program)
+        steps = self.program.every_launch
         if len(steps) != len(self.origins.launches):
             raise NotFollowed("not every launch was followed")
         found = []
@@ -142,14 +142,14 @@ class SymbolicHost:
 
     def _scalars(self) -> Iterator[View]:
         """Tensors without dimensions that have a storage of their own: one element, whatever the sizes are."""
-        args = (arg for launch in every_launch(self.program) for arg in launch.args)
+        args = (arg for launch in self.program.every_launch for arg in launch.args)
         for view in (*self.program.results, *args):
             if isinstance(view, View) and not view.shape and self.is_whole(view):
                 yield view
 
     def is_whole(self, view: View) -> bool:
         """Whether a view has every element of its storage."""
-        size = allocated(self.program).get(view.storage, -1)
+        size = self.program.allocated.get(view.storage, -1)
         return view.offset == 0 and view.numel == size // ITEMSIZE[view.dtype]
 
     def geometry(self, view: View) -> tuple[tuple[Term, ...], tuple[Term, ...]] | None:
@@ -173,7 +173,7 @@ class SymbolicHost:
 
     def check(self, program: Program, values: Mapping[str, int]) -> None:
         """Raises NotFollowed unless the terms give the numbers of `program` for these values of the variables."""
-        launches = every_launch(program)
+        launches = program.every_launch
         if len(launches) != len(self.launches):
             raise NotFollowed(f"{len(launches)} launches, where {len(self.launches)} were expected")
         for started, launch in zip(self.launches, launches, strict=True):
@@ -186,7 +186,7 @@ class SymbolicHost:
             known = [(t, value) for t, value in zip(started.args, given, strict=False) if t is not None]
             if len(given) != len(started.args) or not self._are([t for t, _ in known], [v for _, v in known], values):
                 raise NotFollowed(f"{line}an argument is computed in a way that is not followed")
-        sizes = allocated(program)
+        sizes = program.allocated
         for storage, region in self.regions.items():
             is_known = not region.is_input and storage in sizes
             if is_known and not self._are([region.count * region.itemsize], [sizes[storage]], values):
@@ -230,13 +230,3 @@ def _terms(origins: Origins, setting: Setting) -> list[Term]:
 
 def _key(view: View) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
     return view.storage, view.shape, view.stride, view.offset
-
-
-def every_launch(program: Program) -> list[Launch]:
-    """The launches of every option, in order."""
-    return [step for step in every_step(program.steps) if isinstance(step, Launch)]
-
-
-def allocated(program: Program) -> dict[int, int]:
-    """The bytes of each storage that host code allocates."""
-    return {step.storage: step.nbytes for step in every_step(program.steps) if isinstance(step, Allocate)}

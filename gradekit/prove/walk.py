@@ -17,7 +17,7 @@ from gradekit.engine import Block as OpBlock
 from gradekit.engine import Function, Module, Op, Region, Type
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import operations
-from gradekit.engine.masked_lanes import MASK_AT
+from gradekit.engine.masked_lanes import MASK_AT, mask_of
 from gradekit.engine.ttir_locations import line_of
 from gradekit.prove import Limit
 from gradekit.prove.solve import Solver
@@ -243,7 +243,7 @@ def needed(function: Function) -> frozenset[str]:
 def _deciding(op: Op) -> Sequence[str]:
     handed = [name for _, operands in op.successors for name in operands]
     if op.name in ("tt.atomic_cas", "tt.atomic_poll", *MASK_AT):
-        return op.operands[:1] + op.operands[MASK_AT.get(op.name, len(op.operands)) :][:1]
+        return [*op.operands[:1], *mask_of(op)]
     if op.name.startswith("tt.descriptor_") or op.name == "tt.call":
         return op.operands
     if op.name == "scf.for":

@@ -190,8 +190,8 @@ def _returns_tensors(program: Program, entry: str, submission: Submission) -> No
 
 
 def _launches_only_own_kernels(program: Program, entry: str) -> None:
-    for step in every_step(program.steps):
-        if isinstance(step, Launch) and (file := foreign_file(program, program.kernels[step.kernel])):
+    for step in program.every_launch:
+        if file := foreign_file(program, program.kernels[step.kernel]):
             why = f"which has code of {file}: only kernels of the submission's own may run."
             message = f"{entry} launches {program.kernels[step.kernel].name}, {why}"
             raise Failure(Cause.NO_KERNEL, message, line=line_of(step))
@@ -231,7 +231,7 @@ def _not_stored(program: Program, entry: str, storages: set[int], *, writes: boo
 
 
 def _returns_what_it_made(program: Program, entry: str) -> None:
-    made = {step.storage for step in every_step(program.steps) if isinstance(step, Allocate)}
+    made = program.allocated
     for result in program.results:
         if not isinstance(result, View) or result.numel == 0 or result.storage in made:
             continue
@@ -481,8 +481,7 @@ class Soundness:
         return self.signatures[ttir]
 
     def _arguments_fit(self, program: Program) -> bool:
-        launches = (step for step in every_step(program.steps) if isinstance(step, Launch))
-        texts = ((program.kernels[launch.kernel].unaligned, launch.args) for launch in launches)
+        texts = ((program.kernels[one.kernel].unaligned, one.args) for one in program.every_launch)
         return all(_fit(self._signature(text) or [], args) for text, args in texts)
 
 

@@ -15,7 +15,7 @@ from gradekit.engine.explain import Namer, sentence
 from gradekit.findings import Cause, Finding
 from gradekit.judge.memory_checks import own_counters
 from gradekit.observations import Counters
-from gradekit.program import ITEMSIZE, Allocate, Argument, Copy, Program, Step, View, every_step
+from gradekit.program import ITEMSIZE, Allocate, Argument, Copy, Program, Step, View
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Contracts:
 
 
 def _written(contract: domain.EntryDomain, args: Sequence[Argument], found: Program) -> Iterator[Written]:
-    fresh = max([*found.storages, *(s.storage for s in every_step(found.steps) if isinstance(s, Allocate))], default=0)
+    fresh = max([*found.storages, *found.allocated], default=0)
     views = iter(found.inputs)
     for argument, arg in zip(contract.arguments, args, strict=False):
         if isinstance(arg, View):
