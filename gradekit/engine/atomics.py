@@ -1,16 +1,14 @@
 """Atomic read-modify-write on many lanes at once, as if they ran one after another in program order.
 
-Any order is a legal execution; this one is repeatable. Lanes that meet at one element are taken in rounds: the first
-lane of every element together, then the second, and so on. Sums of integers, in which no order rounds, are made at once
-however many lanes meet.
+Any order is a legal execution; this one is repeatable. Where many lanes meet at few elements, each element takes its
+lanes in one pass; elsewhere lanes are taken in rounds: the first lane of every element together, then the second.
 """
 
 from collections.abc import Callable, Sequence
 
+import numpy
 import torch
 from torch import Tensor
-
-from gradekit.engine.values import arange
 
 Update = Callable[..., Tensor]
 """new = change(old, *operands), elementwise."""
@@ -54,6 +52,13 @@ UPDATES: dict[str, Update] = {
 }  # fmt: skip
 
 
+PASSES: dict[Update, numpy.ufunc] = {
+    torch.add: numpy.add, torch.maximum: numpy.maximum, torch.minimum: numpy.minimum,
+    torch.fmax: numpy.fmax, torch.fmin: numpy.fmin,
+}  # fmt: skip
+"""Updates that one pass over the lanes of an element makes, in order and rounded after each."""
+
+
 def update(
     flat: Tensor, index: Tensor, active: Tensor, change: Update, operands: tuple[Tensor, ...], shape: Sequence[int]
 ) -> Tensor:
@@ -61,45 +66,28 @@ def update(
 
     `operands` are 1-D beside `index`. Returns the old values over `shape`; inactive lanes give zero.
     """
-    if change is torch.add and not flat.is_floating_point():
-        old = _summed(flat, index, operands[0])
+    old = torch.zeros_like(operands[0])
+    order = torch.argsort(index, stable=True)
+    elements, lanes = torch.unique_consecutive(index[order], return_counts=True)
+    most = max(lanes.tolist(), default=0)
+    if change in PASSES and flat.dtype is not torch.bfloat16 and len(elements) < most:
+        for element, met in zip(elements.tolist(), order.split(lanes.tolist()), strict=True):
+            values = torch.cat([flat[element, None], operands[0][met]]).numpy()
+            with numpy.errstate(all="ignore"):
+                passed = PASSES[change].accumulate(values, dtype=values.dtype)
+            old[met], flat[element] = torch.from_numpy(passed[:-1]), passed[-1].item()
     else:
-        old = torch.zeros_like(operands[0])
-        for lanes in rounds(index):
-            where = index[lanes]
-            old[lanes] = flat[where]
-            flat[where] = change(old[lanes], *(operand[lanes] for operand in operands))
+        for met in _rounds(order, lanes):
+            where = index[met]
+            old[met] = flat[where]
+            flat[where] = change(old[met], *(operand[met] for operand in operands))
     result = flat.new_zeros(list(shape))
     result[active] = old
     return result
 
 
-def _summed(flat: Tensor, index: Tensor, values: Tensor) -> Tensor:
-    """Adds integers, and returns what stood there before each."""
-    order, first = _by_element(index)
-    added = values[order].to(torch.int64)
-    before = added.cumsum(0) - added
-    old = torch.empty_like(values)
-    old[order] = flat[index[order]] + (before - before[first]).to(values.dtype)
-    flat.index_add_(0, index, values)
-    return old
-
-
-def _by_element(index: Tensor) -> tuple[Tensor, Tensor]:
-    """The lanes by element, those of one in order; and for each the place of its element's first lane among these."""
-    order = torch.argsort(index, stable=True)
-    ordered = index[order]
-    starts = torch.ones_like(ordered, dtype=torch.bool)
-    starts[1:] = ordered[1:] != ordered[:-1]
-    return order, torch.where(starts, torch.arange(len(ordered)), 0).cummax(0).values
-
-
-def rounds(index: Tensor) -> list[Tensor]:
-    """Lanes grouped so that no group names an element twice, and each element meets its lanes in order."""
-    if index.numel() <= 1:
-        return [arange(1)] * index.numel()
-    order, first = _by_element(index)
-    turn = torch.arange(len(order)) - first
-    by_turn = torch.argsort(turn, stable=True)
-    sizes = torch.bincount(turn).tolist()
-    return list(order[by_turn].split(sizes))
+def _rounds(order: Tensor, lanes: Tensor) -> Sequence[Tensor]:
+    """The lanes in `order` of elements that so many `lanes` meet at: the first of each element together, and so on."""
+    begun = torch.repeat_interleave(lanes.cumsum(0) - lanes, lanes)
+    turn = torch.arange(len(order)) - begun
+    return order[torch.argsort(turn, stable=True)].split(torch.bincount(turn).tolist())

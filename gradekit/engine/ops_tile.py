@@ -151,16 +151,12 @@ def _evaluate_gather(frame: Frame, op: Op) -> Tensor:
 
 @evaluates("tt.histogram")
 def _evaluate_histogram(frame: Frame, op: Op) -> Tensor:
-    """Counts of 0..bins-1; masked elements and numbers outside are not counted."""
-    value, type = frame.full(op, 0).to(torch.int64), op.result_types[0]
-    bins = type.shape[0]
-    counted = (value >= 0) & (value < bins)
-    if len(op.operands) > 1:
-        counted = counted & frame.full(op, 1)
-    value = value.expand(counted.shape[0], -1)
+    """Counts of 0..bins-1. Triton defines no count of other numbers: each is counted by its low bits, as cards do."""
+    value, bins = frame.full(op, 0).to(torch.int64), op.result_types[0].shape[0]
+    counted = frame.full(op, 1) if len(op.operands) > 1 else torch.ones_like(value, dtype=torch.bool)
+    value, counted = torch.broadcast_tensors(value % bins, counted)
     counts = torch.zeros(value.shape[0], bins, dtype=torch.int64)
-    counts.scatter_add_(1, value.clamp(0, bins - 1), counted.to(torch.int64))
-    return counts.to(dtype_of(type))
+    return counts.scatter_add_(1, value, counted.to(torch.int64)).to(dtype_of(op.result_types[0]))
 
 
 # --- pointers ---------------------------------------------------------------------------------------------------------

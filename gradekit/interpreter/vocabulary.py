@@ -218,8 +218,8 @@ def _power(x: Any, y: Any) -> Tensor:
 
 def _histogram(input: Tensor, num_bins: int, mask: Tensor | None = None) -> Tensor:
     found = torch.zeros(input.shape[0], *_sized(num_bins), dtype=torch.int32)
-    counted = (input >= 0) & (input < num_bins) if mask is None else (input >= 0) & (input < num_bins) & mask
-    return found.scatter_add_(1, torch.where(counted, input, 0).long(), counted.int())
+    counted = torch.ones_like(input, dtype=torch.bool) if mask is None else mask
+    return found.scatter_add_(1, (input % num_bins).long(), counted.int())
 
 
 def _like(value: float) -> Callable[..., Tensor]:
