@@ -232,7 +232,7 @@ def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
     stages, text = compiled.stages, compiled.stages.get(target.assembly, "")
     asked_of = instructions(target.assembly, text, subject.path)
     code = instructions("sass", stages.get("sass", ""), subject.path) if target.assembly == "ptx" else asked_of
-    used = usage(compiled.usage or text)
+    registers, stack = usage(compiled.usage or text) or (None, 0)
     asked = subject.option("num_warps", _DEFAULTS["num_warps"])
     warps = max(1, int(compiled.metadata.get("num_warps", asked)))
     shared = compiled.metadata.get("shared")
@@ -242,12 +242,12 @@ def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
         subject.kernel.name, subject.launch.kernel, subject.label, target,
         {name: subject.option(name, default) for name, default in _DEFAULTS.items()}, subject.launch.grid, warps,
         asked,
-        registers=used.registers if used else None,
-        stack=used.stack if used else 0,
+        registers=registers,
+        stack=stack,
         has_stack_array=".local " in text,
         shared=shared,
-        occupancy=occupancy(target, warps=warps, registers=used.registers, shared=shared)
-        if used is not None and shared is not None else None,
+        occupancy=occupancy(target, warps=warps, registers=registers, shared=shared)
+        if registers is not None and shared is not None else None,
         local=_local(code),
         error=compiled.error,
         failed=compiled.failed,

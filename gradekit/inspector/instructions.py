@@ -116,20 +116,13 @@ _USAGE = re.compile(r"\b(REG|STACK|LOCAL):(\d+)")
 _AMD_USAGE = re.compile(r"^\s*\.(vgpr_count|private_segment_fixed_size):\s+(\d+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Usage:
-    """Of one thread: `registers`, and bytes of `stack` in local memory, where spilled registers go."""
-
-    registers: int
-    stack: int
-
-
-def usage(text: str) -> Usage | None:
-    """What `cuobjdump -res-usage`, or the metadata of AMD's assembly, says of the kernel; None if it says nothing."""
+def usage(text: str) -> tuple[int, int] | None:
+    """The registers of one thread, and its bytes in local memory, where spilled ones go, as `cuobjdump -res-usage` or
+    the metadata of AMD's assembly says; None if it says nothing."""
     found = {name: int(value) for name, value in [*_USAGE.findall(text), *_AMD_USAGE.findall(text)]}
     if "vgpr_count" in found:
-        return Usage(found["vgpr_count"], found.get("private_segment_fixed_size", 0))
-    return Usage(found["REG"], found.get("STACK", 0) + found.get("LOCAL", 0)) if "REG" in found else None
+        return found["vgpr_count"], found.get("private_segment_fixed_size", 0)
+    return (found["REG"], found.get("STACK", 0) + found.get("LOCAL", 0)) if "REG" in found else None
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

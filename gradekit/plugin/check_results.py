@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from gradekit import engine
 from gradekit.credit import rounded
 from gradekit.engine.budget import AGAIN
 from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
@@ -27,7 +26,7 @@ from gradekit.engine.observer import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs.as_text import MADE_BY_GRADEKIT, as_data, dumps, expression, few
 from gradekit.inputs.spec import Input, values_of
-from gradekit.judge.by_running import never_read, special_origin
+from gradekit.judge.by_running import never_read, ran, special_origin
 from gradekit.judge.by_text import operator_mistake, refused_gradient
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis, errors_are_small
@@ -82,17 +81,6 @@ def _whose(item: pytest.Item) -> dict[str, Any]:
     return ({"hidden": True} if hidden else {}) | ({"handout": words} if words else {})
 
 
-def unrun(item: pytest.Item, run: GradingRun) -> Check:
-    """The check of an `item` that was not run because the run broke off: a fault, which costs no points."""
-    message = "This check was not run, because the grading run broke off."
-    possible = run.possible.get(item.nodeid, 0.0)
-    worth = check_points.worth(item)
-    return Check(
-        item.name, check_points.title(item), worth.kind, Outcome.FAULT, 0.0, possible, message, bonus=worth.bonus,
-        details=_whose(item),
-    )  # fmt: skip
-
-
 def report_of(run: GradingRun) -> Report:
     """The record of the whole run."""
     status = Status.FAULT if run.faults else Status.REJECTED if run.rejection else Status.GRADED
@@ -102,7 +90,7 @@ def report_of(run: GradingRun) -> Report:
         status=status,
         submission=run.submission.facts() if run.submission else {"path": str(run.request.path), "sha256": ""},
         checks=tuple(run.checks),
-        environment=environment() | run.card(),
+        environment=environment() | (run.device.names if run.device else {}),
         seconds=round(time.monotonic() - run.began, 3),
         message=rejection.message if rejection else " ".join(run.faults),
         cause=rejection.cause if rejection else None,
@@ -220,9 +208,8 @@ def replay(item: pytest.Item, run: GradingRun, evidence: CheckEvidence) -> str:
 
 
 def names(call: Call, run: GradingRun) -> tuple[str, ...]:
-    """What the student calls the arguments of `call`; "" where that is not known."""
-    if run.submission is None:
-        return ("",) * len(call.args)
+    """What the student calls the arguments of `call`."""
+    assert run.submission is not None
     return argument_names(call.args, call.entry, run.submission, run.request.assignment.lists)
 
 
@@ -231,11 +218,8 @@ def names(call: Call, run: GradingRun) -> tuple[str, ...]:
 
 def _values(value: Any) -> dict[str, Any]:
     """The numbers of a spec that has few."""
-    return (
-        {"values": few(value.tensor(), Limit.SHOWN)}
-        if isinstance(value, Input) and 0 < value.numel <= Limit.SHOWN
-        else {}
-    )
+    has_few = isinstance(value, Input) and 0 < value.numel <= Limit.SHOWN
+    return {"values": few(value.tensor(), Limit.SHOWN)} if has_few else {}
 
 
 def _results(error: BaseException | None) -> dict[str, Any]:
@@ -337,12 +321,9 @@ def pictured(call: Call | None, error: BaseException, run: GradingRun) -> dict[s
     if error.comparison is None and "findings" not in error.facts:
         return {}
     tensors = [values_of(arg) for arg in observation.inputs if hasattr(arg, "stride")]
-    owners = Owners()
-    try:
-        engine.run(observation.program, tensors, allow=run.request.assignment.allow, observer=owners)
-    except (engine.Unsupported, engine.OverBudget, engine.ForbiddenOp):
-        return {}
-    tiles = result_map(observation.program, owners, error.comparison, observation.findings)
+    owners, program = Owners(), observation.program
+    has_run = ran(program, tensors, run.request.assignment.allow, owners)
+    tiles = result_map(program, owners, error.comparison, observation.findings) if has_run else {}
     return {"tiles": tiles} if tiles else {}
 
 
@@ -361,10 +342,16 @@ class CheckVerdict:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+class BrokenOff(Exception):
+    """Why a check was not run, which costs no points."""
+
+
 def verdict_of(error: BaseException) -> CheckVerdict:
     """What `error`, raised by a check, says: by its type alone."""
     detail = getattr(error, "detail", "")
     told = {"detail": detail} if detail else {}
+    if isinstance(error, BrokenOff):
+        return CheckVerdict(Outcome.FAULT, "This check was not run, because the grading run broke off.")
     if isinstance(error, Rejection):
         return CheckVerdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=told)
     if isinstance(error, Failure):

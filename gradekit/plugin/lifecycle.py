@@ -9,6 +9,7 @@ from gradekit.causes import NO_RESULT
 from gradekit.compat.pytest import format_comparisons_without_terminal, report_passed
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
+from gradekit.plugin.check_results import BrokenOff
 from gradekit.plugin.check_run import CHECK, CheckRun, evidence_of, run_secretly
 from gradekit.plugin.check_workers import CheckWorkers
 from gradekit.plugin.design import drawn_by
@@ -148,19 +149,15 @@ class GradingPlugin:
         self._workers.close()
         self._settle()
         missing = [item for item in run.items if item.name not in {check.id for check in run.checks}]
-        if run.rejection is not None:  # -x or not, every check ends with it
-            run.checks += [
-                check_results.check_of(item, run, run.rejection, check_results.CheckEvidence()) for item in missing
-            ]
-            missing = []
-        if missing and session.shouldfail and any(check.lost for check in run.checks):
+        if missing and run.rejection is None and session.shouldfail and any(check.lost for check in run.checks):
             run.notes.append(f"Stopped at the first failure: {counted(len(missing), 'check')} did not run.")
             missing = []
-        if missing and not run.faults:
+        if missing and run.rejection is None and not run.faults:
             run.faults.append("The run was interrupted.")
-        run.checks += [check_results.unrun(item, run) for item in missing]
+        why = run.rejection or BrokenOff()  # -x or not, every check ends with a rejection
+        run.checks += [check_results.check_of(item, run, why, check_results.CheckEvidence()) for item in missing]
         run.checks.sort(key=lambda check: run.order.get(check.id, len(run.order)))
-        run.notes += self._about_the_run() + run.troubles()
+        run.notes += self._about_the_run() + list(dict.fromkeys(run.device.troubles if run.device else ()))
         if run.subject is not None:
             run.on_subject(run.subject)
         self.report = check_results.report_of(run)

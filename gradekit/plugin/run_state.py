@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradekit.inputs.draws import Draws
     from gradekit.judge.trivial import WatchedResults
     from gradekit.repair.tutor import Tutor
-    from gradekit.sandbox import Loaded, TraceError, Tracer
+    from gradekit.sandbox import Loaded, Tracer
     from gradekit.subject.device import Device
     from gradekit.subject.subject import Subject
 
@@ -93,8 +93,8 @@ class GradingRun:
     further: Any = None
     only_tries: bool = False
     tutor: Tutor | None = None
+    device: Device | None = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
-    _device: Device | None = None
     _lowered: ForkedCache = field(default_factory=lambda: ForkedCache(CAP))
 
     @property
@@ -117,9 +117,9 @@ class GradingRun:
             opened.enter_context(one_thread())
             opened.enter_context(seldom_collected())
             opened.enter_context(seldom_returned())
-            self._device = device_named(self.request.options.device, early)
+            self.device = device_named(self.request.options.device, early)
             if tries:
-                self._device.start()
+                self.device.start()
             opened.enter_context(hypothesis_profile(self.profile))
             yield
 
@@ -145,20 +145,21 @@ class GradingRun:
         programs = self.request.programs
         self.subject = Subject(
             self.submission, self.request.assignment, self._tracer if programs is None else _no_tracer,
-            substitute=self.trivial, device=self._device, programs=programs,
+            substitute=self.trivial, device=self.device, programs=programs,
         )  # fmt: skip
         if programs is not None:
             return
         try:
             loaded = self.subject.load()
         except TraceError as error:
-            self.rejection = self._rejected(error)
+            source = self.submission.line(error.line) if error.line else None
+            self.rejection = Rejection(error.cause, error.message, source, error.detail)
             return
         self.notes += loaded.notes
         self.rejection = _missing_entry(self.request.assignment.entry, self.submission, loaded)
 
     def _end_processes(self) -> None:
-        for owner in (self.subject, self.tutor, self._device):
+        for owner in (self.subject, self.tutor, self.device):
             if owner is not None:
                 owner.close()
 
@@ -172,15 +173,7 @@ class GradingRun:
     @property
     def has_card(self) -> bool:
         """Whether programs may run on a card."""
-        return self._device is not None and self._device.card is not None
-
-    def card(self) -> dict[str, str]:
-        """The names of the card that took part; empty where none did."""
-        return self._device.names if self._device else {}
-
-    def troubles(self) -> list[str]:
-        """What the card failed to do for reasons of its own, each said once."""
-        return list(dict.fromkeys(self._device.troubles)) if self._device else []
+        return self.device is not None and self.device.card is not None
 
     def _tracer(self) -> Tracer:
         from gradekit.sandbox import Tracer
@@ -198,11 +191,6 @@ class GradingRun:
         from gradekit.judge.trivial import TRIVIAL_RESULTS, WatchedResults
 
         return WatchedResults(TRIVIAL_RESULTS[self.request.options.trivial])
-
-    def _rejected(self, error: TraceError) -> Rejection:
-        assert self.submission is not None
-        source = self.submission.line(error.line) if error.line else None
-        return Rejection(error.cause, error.message, source, error.detail)
 
 
 RUN = pytest.StashKey[GradingRun]()

@@ -8,7 +8,7 @@ Runs in the grader's process. One seed gives every student the same calls, so ea
 
 import functools
 import hashlib
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -75,23 +75,8 @@ def _told(arg: Any) -> Any:
     return [getattr(arg, name) for name in _TELLING] if isinstance(arg, Input) else arg
 
 
-def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tuple[CallSpec, tuple[Any, ...]]:
-    """The call with its backward pass, and between the two one with other values; and the arguments of both."""
-    return with_others(entry, args, wanted, [_another(arg) for arg in args[:-1]], "")
-
-
-def changed_in_place(
-    entry: str, args: Sequence[Any], wanted: tuple[int, ...], written: Container[int]
-) -> tuple[CallSpec, tuple[Any, ...]]:
-    """The call of `interleaved`, or without a backward pass `entry(*args)`, with tensors that had other values in a
-    call before, but for those at positions that are `written`; and the arguments of both."""
-    others = [None if place in written else with_other_values(arg) if isinstance(arg, Input) else arg
-              for place, arg in enumerate(args[:-1] if wanted else args)]  # fmt: skip
-    return with_others(entry, args, wanted, others, CHANGED)
-
-
 def with_others(
-    entry: str, args: Sequence[Any], wanted: tuple[int, ...], others: Sequence[Any], way: str = AFTER
+    entry: str, args: Sequence[Any], wanted: tuple[int, ...], others: Sequence[Any], way: str
 ) -> tuple[CallSpec, tuple[Any, ...]]:
     """A call with these `args` and one with `others`, which may have other sizes; and the arguments of both."""
     others = [replace(arg, name="an input of the other call") if isinstance(arg, Input) else arg for arg in others]
@@ -104,7 +89,7 @@ def with_others(
     return CallSpec(form, form.name, _key(entry, given, wanted, (way, count))), given
 
 
-def _another(arg: Any) -> Any:
+def another(arg: Any) -> Any:
     """Another value for an argument: other elements, half of a number that is no whole one, the other truth value."""
     if isinstance(arg, Input):
         return with_other_values(arg)

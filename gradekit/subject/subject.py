@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,21 +20,14 @@ import torch
 from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
-from gradekit.inputs.spec import Input
+from gradekit.inputs.spec import Input, with_other_values
 from gradekit.judge.contents import Results
 from gradekit.judge.failure import Idle
 from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import Limit, digest, rules
-from gradekit.subject.call_spec import (
-    CallSpec,
-    call_spec,
-    changed_in_place,
-    interleaved,
-    with_other_numbers,
-    with_others,
-)
+from gradekit.subject.call_spec import AFTER, CHANGED, CallSpec, another, call_spec, with_other_numbers, with_others
 from gradekit.subject.device import Device
 from gradekit.subject.runs import Case, KernelWays, Observation, Runs, Share, Substitution
 from gradekit.subject.timed_call import SpeedTrial, Timed, measure
@@ -152,32 +145,35 @@ class Subject:
         """The call of `seen` and its backward pass, with another call between the two; None where it has none."""
         if not seen.wanted:
             return None
-        return self._with_another(seen, *interleaved(seen.entry, seen.inputs, seen.wanted))
+        return self._with_another(seen, map(another, seen.inputs[:-1]), "")
 
     def changed_in_place(self, seen: Observation) -> Observation:
         """The call of `seen` with tensors that had other values in a call before, and were changed in place since."""
         written = self._runs.contracts.written(seen.entry)
-        return self._with_another(seen, *changed_in_place(seen.entry, seen.inputs, seen.wanted, written))
+        others = (with_other_values(arg) if isinstance(arg, Input) else arg for arg in _own(seen))
+        return self._with_another(seen, (None if n in written else arg for n, arg in enumerate(others)), CHANGED)
 
     def after(self, seen: Observation, other: Observation) -> Observation:
         """The call of `seen` after the call (without its backward pass) of `other`, whose sizes may be others."""
-        before = other.inputs[: len(seen.inputs) - bool(seen.wanted)]
-        return self._with_another(seen, *with_others(seen.entry, seen.inputs, seen.wanted, before))
+        return self._with_another(seen, other.inputs[: len(_own(seen))], AFTER)
 
-    def _with_another(self, seen: Observation, this: CallSpec, args: tuple[Any, ...]) -> Observation:
-        """The call of `seen` in a program that has another call of the entry, too."""
+    def _with_another(self, seen: Observation, others: Iterable[Any], way: str) -> Observation:
+        """The call of `seen` in a program that has another call of the entry, with `others`, in this `way`."""
+        this, args = with_others(seen.entry, seen.inputs, seen.wanted, [*others], way)
+        return _same_part(seen, self._once_more(seen, this, args))
+
+    def _once_more(self, seen: Observation, this: CallSpec, args: tuple[Any, ...]) -> Observation:
+        """The call of `seen` made in another way: as a report shows it, it is that of `seen`."""
         program = self.retraced(this.form)
         self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
-        return _same_part(seen, self._runs.again(Case(this, args, program)))
+        return self._runs.again(Case(this, args, program))
 
     def in_way(self, seen: Observation, way: str, wanted: Sequence[int]) -> Observation:
         """The call of `seen` in another `way` of calling (see `gradekit.tracer.trace`); where it has a backward pass,
         with the gradients of the arguments at the positions `wanted` alone."""
         this = call_spec(seen.entry, seen.inputs, tuple(wanted))
         form = replace(this.form, way=way)
-        program = self.retraced(form)
-        self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
-        return self._runs.again(Case(CallSpec(form, form.name, this.key), tuple(seen.inputs), program))
+        return self._once_more(seen, CallSpec(form, form.name, this.key), tuple(seen.inputs))
 
     def retraced(self, form: Form) -> Program:
         """The program of a call, traced anew: what was made before may have left something behind."""
@@ -413,6 +409,11 @@ def _or_raise(found: Program | TraceError) -> Program:
             raise Unsupported("Gluon", found.line)
         raise found.with_traceback(None)
     return found
+
+
+def _own(seen: Observation) -> tuple[Any, ...]:
+    """The arguments of the call itself, without the gradient of its result."""
+    return seen.inputs[: len(seen.inputs) - bool(seen.wanted)]
 
 
 def _same_part(seen: Observation, again: Observation) -> Observation:

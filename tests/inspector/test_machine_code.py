@@ -4,7 +4,7 @@ import pytest
 
 from gradekit.engine.ttir import Module, parse
 from gradekit.inspector.facts import accesses, dots
-from gradekit.inspector.instructions import Usage, instructions, rows, usage
+from gradekit.inspector.instructions import instructions, rows, usage
 from gradekit.inspector.narrow_access import unknown_arguments, with_divisible, with_one
 
 from .inspected import float16, float32, inspected, line, program
@@ -85,7 +85,7 @@ def test_tensor_core_instructions_of_all_generations_are_known(opcode: str) -> N
 
 
 def test_the_stack_is_where_spilled_registers_are() -> None:
-    assert usage(" Function k:\n  REG:255 STACK:1432 SHARED:0 LOCAL:0 CONSTANT[0]:400") == Usage(255, 1432)
+    assert usage(" Function k:\n  REG:255 STACK:1432 SHARED:0 LOCAL:0 CONSTANT[0]:400") == (255, 1432)
     assert usage("") is None
 
 
@@ -110,7 +110,7 @@ def test_instructions_of_amds_assembly_know_line_kind_and_width() -> None:
     ]  # fmt: skip
     asynchronous = [i.opcode for i in instructions("amdgcn", AMDGCN, "submission.py") if i.is_asynchronous]
     assert asynchronous == ["buffer_load_dword"]
-    assert usage(AMDGCN) == Usage(96, 24)
+    assert usage(AMDGCN) == (96, 24)
 
 
 # --- what a kernel's TTIR asks for, and its text as if more were known ------------------------------------------------
