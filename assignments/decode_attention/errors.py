@@ -21,14 +21,14 @@ SPREAD = 3.0
 def added(errors, factors):
     """The error of the product errors @ factors, where each of the errors may have either sign."""
     straight = errors.abs() @ factors.abs()
-    return torch.minimum(straight, SPREAD * (errors.square() @ factors.square()).sqrt())
+    return torch.minimum(straight, (errors.square() @ factors.square()).sqrt_().mul_(SPREAD))
 
 
-def of_product(rounding, a, b, of_a, terms):
-    """Of a @ b, a sum of so many `terms`, where a has the errors `of_a`, and b is an input. What TF32 drops makes the whole
-    smaller."""
+def of_product(rounding, a, b, of_a, whole, terms):
+    """Of a @ b, the `whole`, a sum of so many `terms`, where a has the errors `of_a`, and b is an input. What TF32 drops
+    makes the whole smaller."""
     own = added(of_a, b) + (added(a, rounding.lost(b)) if rounding.is_tf32 else 0.0)
-    return torch.maximum(own, rounding.cut * (a @ b).abs()) + of_sum(rounding, a.abs() @ b.abs(), terms)
+    return torch.maximum(own, rounding.cut * whole.abs()) + of_sum(rounding, a.abs() @ b.abs(), terms)
 
 
 def of_sum(rounding, size, terms):
@@ -47,14 +47,15 @@ def of_output(rounding, q, k, v, sm_scale, lengths):
     """Of O. By Cauchy and Schwarz, errors of the scores count as far as the values of v differ."""
     beyond, terms, width = torch.arange(k.shape[-2]) >= lengths, lengths.double(), torch.tensor(float(q.shape[-1]))
     k, v = k.masked_fill(beyond.mT, 0.0), v.masked_fill(beyond.mT, 0.0)
-    scores = sm_scale * q @ k.mT
+    unscaled = q @ k.mT
+    scores = sm_scale * unscaled
     weights = torch.softmax(scores.masked_fill(beyond, -torch.inf), -1)
     none = weights == 0
-    of_scores = abs(sm_scale) * of_product(rounding, q, k.mT, rounding.operand * q, width)
+    of_scores = abs(sm_scale) * of_product(rounding, q, k.mT, rounding.operand * q, unscaled, width)
     highest = scores.masked_fill(none, 0.0).abs().amax(-1, keepdim=True)
     of_scores = (of_scores + of_sum(rounding, highest, width)).masked_fill(none, 0.0)
     counted, result = reached(weights, of_scores), weights @ v
     from_result = counted @ v.square() - 2 * result * (counted @ v) + counted.sum(-1, keepdim=True) * result.square()
     spread = (counted * torch.minimum(of_scores, 1 / counted).square()).sum(-1, keepdim=True).sqrt()
     factor = rounding.factor(weights).masked_fill(none, 0.0)  # what is exactly 0 stays so
-    return spread * from_result.clamp(min=0.0).sqrt() + of_product(rounding, weights, v, factor, terms)
+    return spread * from_result.clamp(min=0.0).sqrt() + of_product(rounding, weights, v, factor, result, terms)

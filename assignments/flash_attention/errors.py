@@ -38,7 +38,7 @@ def times(a: Tensor, b: Tensor) -> Tensor:
 def added(errors: Tensor, factors: Tensor) -> Tensor:
     """The error of the product errors @ factors, where each of the errors, which are sizes, may have either sign."""
     straight = times(errors, factors.abs())
-    return torch.minimum(straight, SPREAD * times(errors.square(), factors.square()).sqrt())
+    return torch.minimum(straight, times(errors.square(), factors.square()).sqrt_().mul_(SPREAD))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,14 @@ class AttentionErrors:
     hidden: Tensor | None = None
 
     @cached_property
+    def unscaled(self) -> Tensor:
+        """Q K^T."""
+        return self.q @ self.k.mT
+
+    @cached_property
     def scores(self) -> Tensor:
         """S, with -inf where `hidden`."""
-        scores = self.sm_scale * self.q @ self.k.mT
+        scores = self.sm_scale * self.unscaled
         return scores if self.hidden is None else scores.masked_fill(self.hidden, -torch.inf)
 
     @cached_property
@@ -78,7 +83,7 @@ class AttentionErrors:
         """Of S, and so the relative error of P: 0 where P is."""
         scale, k = abs(self.sm_scale), self.k.mT
         highest = self.scores.masked_fill(self.unreached, 0.0).abs().amax(-1, keepdim=True)
-        error = scale * self._product(self.q, k, self.rounding.operand * self.q.abs())
+        error = scale * self._product(self.q, k, self.rounding.operand * self.q.abs(), self.unscaled)
         return (error + self.rounding.sum(highest, self.q.shape[-1])).masked_fill(self.unreached, 0.0)
 
     @cached_property
@@ -88,14 +93,14 @@ class AttentionErrors:
         by_size = times(reached, v.square()) - 2 * result * times(reached, v)
         from_result = by_size + reached.sum(-1, keepdim=True) * result.square()
         of_scores = self._score_spread * from_result.clamp(min=0.0).sqrt()
-        return of_scores + self._product(self.weights, v, self._weight_factor, is_size=True)
+        return of_scores + self._product(self.weights, v, self._weight_factor, result, is_size=True)
 
     def gradients(self, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Of dQ, dK and dV."""
         scale, p, relative = abs(self.sm_scale), self.weights, self._weight_error
         dp = grad @ self.v.mT
         ds = p * (dp - (grad * self.result).sum(-1, keepdim=True))
-        own = p * self._product(grad, self.v.mT, self.rounding.lost(grad)) + self._factor(ds)
+        own = p * self._product(grad, self.v.mT, self.rounding.lost(grad), dp) + self._factor(ds)
         of_delta, moved = self._delta_error(grad, dp), (ds * relative).abs()
         dq = times(moved, self.k.abs()) + self._product(ds, self.k, own) + of_delta * times(p, self.k).abs()
         dk = times(moved.mT, self.q.abs()) + self._product(ds.mT, self.q, (own + p * of_delta).mT)
@@ -135,12 +140,14 @@ class AttentionErrors:
         grown = torch.where(relative > 0, torch.expm1(relative) / relative, 1.0)
         return (self.weights * grown).clamp(max=1.0)
 
-    def _product(self, a: Tensor, b: Tensor, of_a: Tensor, *, is_size: bool = False) -> Tensor:
-        """Of a @ b, where a (which `is_size` where nothing of it is negative) has the errors `of_a`, and b is an input.
-        What TF32 drops makes the whole smaller."""
+    def _product(
+        self, a: Tensor, b: Tensor, of_a: Tensor, whole: Tensor | None = None, *, is_size: bool = False
+    ) -> Tensor:
+        """Of a @ b, the `whole` if it is known, where a (which `is_size` where nothing of it is negative) has the errors
+        `of_a`, and b is an input. What TF32 drops makes the whole smaller."""
         unit, size = self.rounding, a if is_size else a.abs()
         own = added(of_a, b) + (added(size, unit.lost(b)) if unit.is_tf32 else 0.0)
-        return torch.maximum(own, unit.cut * times(a, b).abs()) + unit.sum(times(size, b.abs()), a.shape[-1])
+        return torch.maximum(own, unit.cut * (times(a, b) if whole is None else whole).abs()) + unit.sum(times(size, b.abs()), a.shape[-1])
 
     @cached_property
     def _weight_factor(self) -> Tensor:
