@@ -148,9 +148,8 @@ def public_tests(hidden: str | Path) -> ModuleType:
 
 
 def beside(file: str | Path, name: str) -> ModuleType:
-    """The module `name`.py of the folder that a test file lies in: `boxes = beside(__file__, "boxes")`. What one
-    assignment alone needs stands there; a file that has not changed is loaded once. Raises AssignmentError where there
-    is none."""
+    """The module `name`.py, for one assignment alone, of the folder that a test file lies in: `boxes = beside(__file__,
+    "boxes")`. An unchanged file is loaded once. Raises AssignmentError where there is none."""
     path = Path(file).resolve().parent / f"{name}.py"
     try:
         stat = path.stat()

@@ -31,8 +31,7 @@ class ExitCode(IntEnum):
 
 def check(path: Path, given_id: str | None = None, options: GradingOptions | None = None, **watching: Any) -> Report:
     """The report on the submission at `path`; `watching` are the callbacks of `gradekit.plugin.grade`. Nothing is run
-    below the level of isolation that `options` ask for. Raises UsageError for no such file, assignment, GPU or
-    check."""
+    below the isolation that `options` ask for. Raises UsageError for no such file, assignment, GPU or check."""
     try:
         assignment = of_path(path, given_id)
         if not path.exists():
@@ -51,8 +50,7 @@ def check(path: Path, given_id: str | None = None, options: GradingOptions | Non
 
 
 def unreadable(path: Path, given_id: str | None = None) -> Report | None:
-    """The report on a submission that Python cannot read, without the checks that it would have met; None for any
-    other, and where there is none. Needs neither torch nor Triton."""
+    """The report on a submission that Python cannot read; None for any other. Needs neither torch nor Triton."""
     try:
         assignment = of_path(path, given_id)
         if not assignment.is_quiz:

@@ -215,8 +215,7 @@ class Kernel:
 
     @functools.cached_property
     def unaligned(self) -> str:
-        """The text without what it says of its arguments' alignment: specializations that differ in no more have the
-        same. What Triton makes of alignment it makes after TTIR."""
+        """The text without what it says of alignment, of which Triton makes something only after TTIR."""
         return FUNCTION.sub(lambda line: line[0].replace(ALIGNMENT, ""), self.ttir, count=1)
 
 

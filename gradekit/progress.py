@@ -88,8 +88,7 @@ def shown(stream: TextIO, begin: str) -> Iterator[Screen]:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """A terminal shows that `path` is being read while the context is open. What is wrong with the command, or with the
-    submission, ends the command with a sentence: with 2, or with 1."""
+    """A terminal shows that `path` is being read; what is wrong ends the command with a sentence, and 2 or 1."""
     try:
         with shown(sys.stderr, f"Reading {path}"):
             yield

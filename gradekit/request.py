@@ -76,9 +76,8 @@ class GradingOptions:
 
 @dataclass(frozen=True)
 class GradingRequest:
-    """Grade `submission`, a path or one that has been read, by the tests of `assignment`. Where there are `programs`,
-    what its calls became on another machine (see gradekit.recorded), it is not executed here; `limits` are its own
-    process's."""
+    """Grade `submission`, a path or one that has been read. With `programs`, what its calls became on another machine
+    (see gradekit.recorded), it is not executed here; `limits` are its own process's."""
 
     assignment: Assignment
     submission: Path | Submission

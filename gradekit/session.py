@@ -48,9 +48,8 @@ class Shown:
 
 
 def check(assignment: str | None = None, path: str | Path | None = None, **options: Any) -> Shown:
-    """The report on `assignment` (an id; by default, as the code tells) for this notebook, or the file at `path`,
-    whatever happens. `options` are those of `gradekit check` by their long names: keyword="dtype", seed=7,
-    quick=True."""
+    """The report on `assignment` (an id; by default, as the code tells) for this notebook, or the file at `path`.
+    `options` are those of `gradekit check` by their long names: keyword="dtype", seed=7, quick=True."""
     words = [str(path)] if path is not None else []
     return command([*words, *(["-a", assignment] if assignment else []), *_words(options)])
 

@@ -34,8 +34,7 @@ def home(folder: Path | str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_constants_of_modules() -> Iterator[None]:
-    """While open, Hypothesis draws no numbers that it finds in the source of modules that are loaded. Else the examples
-    would depend on what has been imported, and on where gradekit is installed, beside the seed."""
+    """While open, Hypothesis draws no numbers of loaded modules' source, so that examples depend on the seed alone."""
     original = providers._get_local_constants
     providers._get_local_constants = providers.Constants
     try:

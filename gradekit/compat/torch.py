@@ -90,8 +90,7 @@ def schema(operator: Any) -> Any:
 
 
 def by_parts(operator: Any, args: Any, kwargs: Any) -> Any:
-    """The result of an operator that torch composes of others ("aten::reshape"); NotImplemented for others. Where
-    autograd is off, as in a custom operator's code, torch hands on such an operator as it is."""
+    """The result of an operator that torch composes of others ("aten::reshape"); NotImplemented for others."""
     with relies_on("torch"):
         return operator.decompose(*args, **kwargs)
 

@@ -122,8 +122,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def text_of(function: JITFunction) -> str | None:
-    """What a jit function says, with all that it refers to: equal for functions of two modules that say the same. None
-    where Triton, which hashes it before it compiles it, refuses it."""
+    """What a jit function says, with all that it refers to; None where Triton, which hashes it, refuses it."""
     try:
         known, used = function.cache_key, function.used_global_vals
     except Exception:  # noqa: BLE001  (it reads whatever the function refers to)
@@ -186,8 +185,7 @@ def resource_usage(cubin: bytes) -> tuple[int, int]:
 
 
 def without_descriptors(path: str, target: GPUTarget, options: dict[str, Any]) -> str:
-    """The kernel's TTIR with pointers for descriptors: Triton's own passes do it on cards without TMA units, and a
-    kernel that was traced for a newer card has not been through them."""
+    """The kernel's TTIR with pointers for descriptors, as Triton's passes make it for cards without TMA units."""
     return str(Lowering(path, target, options).run("ttir"))
 
 

@@ -117,8 +117,7 @@ _AMD_USAGE = re.compile(r"^\s*\.(vgpr_count|private_segment_fixed_size):\s+(\d+)
 
 
 def usage(text: str) -> tuple[int, int] | None:
-    """The registers of one thread, and its bytes in local memory, where spilled ones go, as `cuobjdump -res-usage` or
-    the metadata of AMD's assembly says; None if it says nothing."""
+    """A thread's registers, and bytes in local memory, as `cuobjdump -res-usage` or AMD's metadata says; or None."""
     found = {name: int(value) for name, value in [*_USAGE.findall(text), *_AMD_USAGE.findall(text)]}
     if "vgpr_count" in found:
         return found["vgpr_count"], found.get("private_segment_fixed_size", 0)

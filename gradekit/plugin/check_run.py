@@ -133,8 +133,7 @@ class CheckRun:
             self.run.on_failing(check_points.title(self.item), message)
 
     def _raise_first_problem(self) -> None:
-        """Raise what an example raised, or why one could not be decided, also where Hypothesis has ended without an
-        error: it may not have repeated an example that failed before it began."""
+        """Raise what an example raised, or why one is undecided, also where Hypothesis has ended without an error."""
         if self.examples is not None and self.examples.first_problem is not None:
             raise self.examples.first_problem
 
@@ -360,8 +359,7 @@ def _forms(example: Example) -> tuple[Any, ...]:
 
 
 def run_secretly(item: pytest.Function, run: GradingRun) -> None:
-    """Run the check of `item`, which has passed under the public seed, under the secret one. Speed is not timed twice:
-    it does not depend on values. Raises what the check raises."""
+    """Run the check of `item`, passed under the public seed, under the secret one; but speed is not timed twice."""
     secret = run.request.options.secret_seed
     if secret is None or check_points.worth(item).kind is Kind.SPEED:
         return

@@ -142,9 +142,8 @@ class CheckWorkers:
 
 
 def shared_out(items: Sequence[pytest.Item], jobs: int) -> list[list[pytest.Item]]:
-    """The items in so many parts that take about as long, those of each in their order; the first part is for
-    this process, which keeps what is timed, and nothing that answers for the memory of all calls, for that comes last.
-    Checks of the same calls stay together: what one has run, the others need not."""
+    """The items in so many parts that take about as long, in their order; the first, for this process, has what is
+    timed and nothing that answers for all calls. Checks of the same calls stay together."""
     parts: list[list[pytest.Item]] = [[] for _ in range(jobs)]
     loads = [0] * jobs
     groups: dict[Any, list[pytest.Item]] = {}

@@ -55,8 +55,7 @@ class GradingPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Split the points while all tests are there, before -k leaves some out, and undo what shuffles them. What
-        answers for the memory of all calls runs after the checks that make them."""
+        """Split the points while all tests are there, and undo what shuffles them; memory of all calls comes last."""
         order = {nodeid: number for number, nodeid in enumerate(self._collected)}
         items.sort(key=lambda item: order[item.nodeid])
         self.run.possible = check_points.possible_points(items)

@@ -208,8 +208,7 @@ class NoSuchDevice(LookupError):
 
 
 def device_named(wanted: str, early: WorkerProcess | None = None) -> Device:
-    """The device called `wanted`, whose process may have been started `early`; torch must have been imported. Raises
-    NoSuchDevice where there is none; the message says what there is."""
+    """The device called `wanted`. Raises NoSuchDevice, which says what there is; torch must have been imported."""
     from gradekit.subject.device import Device
 
     device = Device(wanted, early=early)
@@ -253,8 +252,7 @@ def seldom_returned() -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """While open, torch computes on one thread. Examples are small, so that threads cost more than they give: on two
-    busy cores, four times as much."""
+    """While open, torch computes on one thread: for small examples, on two busy cores, in a quarter of the time."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that numpy is not there, needlessly
         import torch

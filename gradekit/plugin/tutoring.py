@@ -105,9 +105,8 @@ def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iter
 
 
 def apart(value: Any) -> Any:
-    """An example whose views have a gap behind each of their dimensions, each in a storage of its own: of many, two
-    dimensions are one in memory, and an index that mixes them up goes unseen. Contiguous tensors stay so, for a check
-    may promise that."""
+    """An example whose views have a gap behind each dimension, each in a storage of its own, so that no two are one in
+    memory. Contiguous tensors stay so, for a check may promise that."""
     if isinstance(value, Mapping):
         return {name: apart(one) for name, one in value.items()}
     if isinstance(value, tuple):

@@ -170,8 +170,7 @@ class LaunchClaims:
             yield self._worst(q.ONE_WRITER, first, [self.apart(first, other, first is other) for other in others])
 
     def one_order(self) -> Iterator[ProofVerdict]:
-        """For each atomic on a result, or on what is loaded: open where it meets a store of another program, or an
-        atomic with which it does not commute, since the order decides what is left there."""
+        """For atomics on a result, or on what is loaded: open where one meets what it does not commute with."""
         used = {touch.region.storage for touch in self.touched if touch.access.kind == "load"}
         used |= {result.storage for result in self.host.program.results if isinstance(result, View)}
         changing = [t for t in self.touched if t.access.kind != "load" and t.region.storage in used]

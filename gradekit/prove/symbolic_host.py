@@ -46,8 +46,7 @@ class Started:
 
 
 class SymbolicHost:
-    """`path` are the conditions under which host code does as it did; `regions` the memory of each storage. Raises
-    NotFollowed where the origins are malformed, or do not give the program's numbers."""
+    """`path` holds where host code does as it did; `regions` are storages. Raises NotFollowed for malformed origins."""
 
     def __init__(self, program: Program, origins: Origins, setting: Setting) -> None:
         fixed = _fixed(origins, _terms(origins, setting))

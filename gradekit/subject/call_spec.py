@@ -97,8 +97,7 @@ def another(arg: Any) -> Any:
 
 
 def with_other_numbers(form: Form) -> Iterator[Form]:
-    """The call with each of its numbers replaced by another in turn: a whole one by the next, a fraction by one nearer
-    to 1/2, since 0 and 1 are what makes an operation the identity."""
+    """The call with each of its numbers replaced in turn: 0 and 1 are what makes an operation the identity."""
     for place, arg in enumerate(form.args):
         if isinstance(arg, Scalar) and isinstance(arg.value, (int, float)):
             other = Scalar(_another_number(arg.value), arg.dtype)

@@ -447,8 +447,7 @@ class Soundness:
 
     @contextlib.contextmanager
     def held(self, program: Program, entry: str) -> Iterator[None]:
-        """Open while the engine runs `program`, which a call of `entry` became. Raises Failure where the program is not
-        one that Triton and the tracer make, or needs more memory than there is."""
+        """Open while the engine runs what `entry` became. Raises Failure for a forged program, or too little memory."""
         if not all(self._is_accepted(kernel.unaligned) for kernel in program.kernels.values()):
             raise _forged(entry)
         try:

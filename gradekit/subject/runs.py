@@ -152,8 +152,7 @@ def _other(spec: Input, large: bool) -> Input:
 
 @dataclass
 class Share:
-    """How many runs of a check the card gets: `most` of them, every `stride`-th, so that they are not the simplest
-    ones. Kernels must be compiled for the card, which takes longer than the engine does."""
+    """How many runs of a check the card gets, for which kernels must be compiled: `most`, every `stride`-th."""
 
     most: int = 0
     stride: int = 1
@@ -203,8 +202,7 @@ class Runs:
         return self._of_check / self._most_work
 
     def known(self, spec: CallSpec) -> Observation | None:
-        """The observation of an earlier run of the same call, if it is remembered. Raises Failure where that run was
-        stopped, or broke a rule."""
+        """What an earlier run of the call showed, if remembered. Raises Failure where it was stopped."""
         outcome = self._seen.get(spec)
         if isinstance(outcome, Failure):
             raise outcome.with_traceback(None)
@@ -422,8 +420,7 @@ def _weight(outcome: Observation | Failure) -> int:
 
 @dataclass
 class KernelWays:
-    """The branch coverage of the kernels that a check's calls have run: for each kernel, by the number of an operation
-    (see gradekit.engine.branch_coverage), beside the arguments that it was launched with first."""
+    """For each kernel that a check's calls have run, its branch coverage by operation, and its first arguments."""
 
     kernels: dict[str, Kernel] = field(default_factory=dict)
     ways: dict[str, dict[int, int]] = field(default_factory=dict)

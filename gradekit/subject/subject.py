@@ -169,8 +169,7 @@ class Subject:
         return self._runs.again(Case(this, args, program))
 
     def in_way(self, seen: Observation, way: str, wanted: Sequence[int]) -> Observation:
-        """The call of `seen` in another `way` of calling (see `gradekit.tracer.trace`); where it has a backward pass,
-        with the gradients of the arguments at the positions `wanted` alone."""
+        """The call of `seen` in another `way` (see `gradekit.tracer.trace`), with the gradients of `wanted` alone."""
         this = call_spec(seen.entry, seen.inputs, tuple(wanted))
         form = replace(this.form, way=way)
         return self._once_more(seen, CallSpec(form, form.name, this.key), tuple(seen.inputs))
