@@ -57,6 +57,7 @@ class FurtherInputs:
         lines = subject.submission.text.split("\n")  # what tuners keep is known, and run for each call
         self._keeps = any("autotune" not in lines[number - 1] for number in keeping(subject.submission.text))
         self._stretches, self._longest = LongDimensions(checks), LongestCalls(subject, checks)
+        self._checks = checks
         self._first, self._paths = first_of(checks, lambda *check: [kind_of(*check)]), dict[str, Path | None]()
 
     def run(
@@ -77,7 +78,8 @@ class FurtherInputs:
         self._host = HostInputs(HostBranches(self._explore, self._names, self._paths, by_layout=self._asks), far)
         self._kernels = KernelInputs(self._constants, far)
         try:
-            for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):
+            rounds = self._rounds(self._in_views(draws), found, name)
+            for call in itertools.chain(rounds, self._long(draws, found, name)):
                 self._run_one(call, name, examples, fixtures, found)
                 if examples.failed is not None:
                     return
@@ -128,6 +130,14 @@ class FurtherInputs:
                 last = [call for call in calls if call not in now]
                 yield from self._afforded([*self._varied(draws), *last], found, name, 0)
                 return
+
+    def _in_views(self, draws: Draws) -> Draws:
+        """Where host code asks how tensors lie, what is drawn with the layouts of all checks of the entry."""
+        own = draws.entry.name, draws.upstream
+        alike = [one for _, one in self._checks if (one.entry.name, one.upstream) == own]
+        wide = {name: [way for one in [draws, *alike] for way in dict(one.layouts)[name]] for name, _ in draws.layouts}
+        layouts = tuple((name, tuple(dict.fromkeys(ways))) for name, ways in wide.items())
+        return replace(draws, layouts=layouts) if self._asks else draws
 
     def _varied(self, draws: Draws) -> Iterator[FurtherCall]:
         """Calls for each way through the submission that further calls alone have shown, with what else the check is

@@ -170,7 +170,7 @@ def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: 
                 place = int(torch.where(fits, alike, -1).argmax())
                 picks = {name: one for name, one in row.items() if not name.startswith("size ") and name not in columns}
                 sizes = {name: int(column[place]) for name, column in columns.items()} | dict(scope.given)
-                picks |= dict(scope.given)
+                picks |= dict(scope.given) | (_lying_like(draws, form, sizes) if path.asked_of_layout else {})
                 yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
                 break
 
@@ -211,6 +211,23 @@ def _lying_alike(draws: Draws, form: TracedForm, *sizes: Mapping[str, int]) -> d
         alike = [one for one in possible if len({place(one.partition(":")[0], shape)[0] for shape in shapes}) == 1]
         picks |= {f"layout {tensor.name}": alike[0], f"variant {tensor.name}": 0} if alike else {}
     return picks
+
+
+def _lying_like(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """What picks a layout for each tensor in which the same strides are 0 and the same are larger as in a call."""
+    picks: dict[str, Any] = {}
+    for tensor, view in zip(draws.tensors, form.views, strict=False):
+        shape, options = shape_of(tensor, sizes, rank_of(draws, form)), dict(draws.layouts)[tensor.name]
+        words = ((one, one.partition(":")[0]) for one in options)
+        every = ((one, word, n) for one, word in words for n in range(variants(word, len(shape))))
+        alike = ((one, n) for one, word, n in every if _order(place(word, shape, n)[0]) == _order(view.stride))
+        if found := next(alike, None):
+            picks |= {f"layout {tensor.name}": found[0], f"variant {tensor.name}": found[1]}
+    return picks
+
+
+def _order(stride: Sequence[int]) -> tuple[tuple[bool, ...], list[int]]:
+    return tuple(step == 0 for step in stride), sorted(range(len(stride)), key=stride.__getitem__)
 
 
 def _unclear(wanted: OtherWay) -> tuple[int, int]:

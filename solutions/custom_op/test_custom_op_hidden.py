@@ -8,7 +8,8 @@ from gradekit import FLOATS, assert_close, assert_compiles, assert_opcheck, call
 public = public_tests(__file__)
 
 WIDTHS = {"...": [1, 3], "N": [768, 1280, 3072, 4096]}
-KINDS = ["mixed", "tiny", "normal", "integers", "positive"]
+KINDS = ["mixed", "tiny", "subnormal", "normal", "integers", "positive"]
+TOGETHER = {"x bias": [*zip(KINDS, KINDS, strict=True), *zip(KINDS, KINDS[::-1], strict=True)]}  # the sum may be tiny
 BOTH = (public.X, public.BIAS)
 
 
@@ -28,10 +29,13 @@ def test_widths_of_models(submission, call):
 
 
 @points(8)
-@given(call=calls(public.BIAS_GELU, sizes={"...": (1, 10), "N": (1, 100)}, values=KINDS))
+@given(call=calls(public.BIAS_GELU, sizes={"...": (1, 10), "N": (1, 100)}, values=TOGETHER, upstream=["normal"]))
 def test_everything_at_once(submission, call):
-    """Dtypes, layouts and kinds of values all at once"""
-    assert_close(submission.bias_gelu(*call[:2]), public.expected(*call[:2]))
+    """Dtypes, layouts and kinds of values all at once, in both passes"""
+    *inputs, upstream = call
+    assert_close(submission.bias_gelu(*inputs), public.expected(*inputs))
+    found = submission.bias_gelu.gradient(*inputs, upstream=upstream, wanted=BOTH)
+    assert_close(found, public.expected_gradients(*call))
 
 
 @points(7, kind="structure")
