@@ -439,7 +439,7 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
     if entry.relations.independent and pairs:
         again = _spread(pairs, Limit.AGAIN)
         for place, (seen, expected) in enumerate(again, 1):
-            assert_independent(subject, seen, expected, times=Limit.REPEATED if place == len(again) else 1)
+            assert_independent(subject, seen, expected, Limit.REPEATED if place == len(again) else 1, place)
         for seen, expected in _in_each_layout(sorted(pairs, key=_size, reverse=True)):
             assert_computes_anew(subject, seen, expected)
         tried.append("independent")

@@ -89,11 +89,18 @@ def with_others(
     return CallSpec(form, form.name, _key(entry, given, wanted, (way, count))), given
 
 
-def another(arg: Any) -> Any:
-    """Another value for an argument: other elements, half of a number that is no whole one, the other truth value."""
+def with_another_number(args: Sequence[Any], turn: int) -> list[Any]:
+    """Arguments of another call: tensors with other elements, and one of the numbers, each in `turn`."""
+    places = [place for place, arg in enumerate(args) if isinstance(arg, (int, float))]
+    changed = places[turn % len(places) :][:1] if places else []
+    return [_another(arg) if isinstance(arg, Input) or place in changed else arg for place, arg in enumerate(args)]
+
+
+def _another(arg: Any) -> Any:
+    """Other elements, half of a number that is no whole one, the other truth value, a whole number next to it."""
     if isinstance(arg, Input):
         return with_other_values(arg)
-    return not arg if isinstance(arg, bool) else arg / 2 if isinstance(arg, float) else arg
+    return not arg if isinstance(arg, bool) else arg / 2 if isinstance(arg, float) else arg ^ 1
 
 
 def with_other_numbers(form: Form) -> Iterator[Form]:

@@ -27,7 +27,15 @@ from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import Limit, digest, rules
-from gradekit.subject.call_spec import AFTER, CHANGED, CallSpec, another, call_spec, with_other_numbers, with_others
+from gradekit.subject.call_spec import (
+    AFTER,
+    CHANGED,
+    CallSpec,
+    call_spec,
+    with_another_number,
+    with_other_numbers,
+    with_others,
+)
 from gradekit.subject.device import Device
 from gradekit.subject.runs import Case, KernelWays, Observation, Runs, Share, Substitution
 from gradekit.subject.timed_call import SpeedTrial, Timed, measure
@@ -141,11 +149,12 @@ class Subject:
             return None
         return _same_part(seen, self._runs.again(Case(this, tuple(seen.inputs), program)))
 
-    def interleaved(self, seen: Observation) -> Observation | None:
-        """The call of `seen` and its backward pass, with another call between the two; None where it has none."""
+    def interleaved(self, seen: Observation, turn: int) -> Observation | None:
+        """The call of `seen` and its backward pass, with another call between the two, which has other values and, each
+        in turn, one other number; None where it has no backward pass."""
         if not seen.wanted:
             return None
-        return self._with_another(seen, map(another, seen.inputs[:-1]), "")
+        return self._with_another(seen, with_another_number(seen.inputs[:-1], turn), "")
 
     def changed_in_place(self, seen: Observation) -> Observation:
         """The call of `seen` with tensors that had other values in a call before, and were changed in place since."""
