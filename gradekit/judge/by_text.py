@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gradekit.causes import Cause
-from gradekit.judge.evidence import Diagnosis, Evidence
+from gradekit.judge.evidence import UPSTREAM, Diagnosis, Evidence
 from gradekit.program import Program
 from gradekit.source.draft import draft_of
 from gradekit.source.kernel import KernelDraft
@@ -33,6 +33,22 @@ def never_used(evidence: Evidence) -> Diagnosis | None:
                 line,
                 "compare with the formula: is a part of it missing? What is not needed may be deleted",
             )
+    return None
+
+
+def unused_parameter(evidence: Evidence) -> Diagnosis | None:
+    """A function that launches for a wrong result, or backward for a wrong gradient, does not use what it is given."""
+    source = ParsedSource.parsed(evidence.text) if evidence.comparison is not None else None
+    is_gradient = any(spec.name == UPSTREAM for spec in evidence.specs)
+    for function in source.host if source is not None else ():
+        nodes, is_backward = [*nodes_of(function)], source is not None and function in source.backwards
+        used = {node.id for node in nodes if isinstance(node, ast.Name)}
+        given = [one.arg for one in function.args.args if one.arg not in ("self", "ctx") and one.arg[0] != "_"]
+        launches = any(isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) for node in nodes)
+        idle = [name for name in given[: 1 if is_backward else None] if name not in used]
+        if idle and launches and is_backward <= is_gradient:
+            sentence = f"Nothing in {function.name} uses `{idle[0]}`, which it is given."
+            return Diagnosis(evidence.failure.cause, sentence, function.lineno)
     return None
 
 

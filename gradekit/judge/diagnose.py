@@ -15,7 +15,8 @@ from gradekit.judge.failure import Failure
 RULES = (
     by_value.ignores_strides, by_value.result_strides, by_finding.between_elements, by_finding.unset_memory,
     by_finding.missing_mask, by_finding.unwritten, by_value.all_zeros, by_value.integers_as_floats,
-    by_value.off_by_a_factor, by_finding.loads_outside, by_text.same_steps, by_text.never_used,
+    by_text.unused_parameter, by_value.off_by_a_factor, by_finding.loads_outside,
+    by_text.same_steps, by_text.never_used,
 )  # fmt: skip
 """In the order in which they are asked: proofs by computation first, circumstantial evidence last."""
 

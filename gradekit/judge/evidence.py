@@ -14,6 +14,9 @@ from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
 
+UPSTREAM = "the gradient of the result"
+"""What messages call the last input of a backward pass."""
+
 
 @dataclass(frozen=True)
 class Diagnosis:

@@ -29,7 +29,7 @@ from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input, values_of, with_other_values
 from gradekit.inputs.value_kinds import FAR
 from gradekit.judge.compare import assert_close
-from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.evidence import UPSTREAM, Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_result_is_new
 from gradekit.judge.reference import Asked, Reference
@@ -60,7 +60,6 @@ from gradekit.subject.subject import Call, Subject
 
 Example = tuple[Observation, list[Reference]]
 """A call that was right, and what was expected of it."""
-UPSTREAM = "the gradient of the result"
 SHARED = "its inputs share memory"
 SEED = 90_000
 """Values of the kinds that the domain names are drawn with seeds from here on."""

@@ -16,8 +16,10 @@ from typing import Any
 from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind, parsed
+from gradekit.repair.operators.reasons import reason
 from gradekit.repair.work import Limit, Rank
 from gradekit.source.draft import draft_of
+from gradekit.source.kernel import target_of
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 LOCATED = (
@@ -166,11 +168,11 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
     if None in edits:
         return None
     every = tuple(edit for edit in edits if edit is not None)
-    sentence = change.sentence + consequence(change.within, change.node, source)
+    sentence = change.sentence + reason(change, source) + consequence(change.within, change.node, source)
     mend = Mend(
         Family.FORMULA, Rank.SCREENED, change.line, every, sentence, change.hint, change.cause, kernel=change.within
     )
-    is_brackets = change.kind is ChangeKind.BRACKET  # which parts belong together is seen from the whole alone
+    is_brackets = change.kind in (ChangeKind.BRACKET, ChangeKind.IDLE_SIDE)  # which are seen from the whole alone
     return replace(mend, hint=as_changed(mend, source, change.hint)) if is_brackets else mend
 
 
@@ -250,7 +252,7 @@ def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
     was_loaded = any(re.match(rf"\s*{re.escape(name)} = ", one) and is_load(at) for at, one in enumerate(texts, 1))
     at_end = lambda line: was_loaded and "tl.store(" in texts[line - 1]
     does_more = lambda line: (not is_load(line), is_alias(line), has_name(line), at_end(line))
-    own = _reading_with(name, source)
+    own = _reading_with(name, source) or _with_the_factor(name, source)
     return max(lines, key=lambda line: (line in own, *does_more(line), lines[line], -line))
 
 
@@ -262,6 +264,19 @@ def _reading_with(stride: str, source: ParsedSource) -> set[int]:
         tensor = re.match(r"\*?(\w+)\.stride\(", given.get(stride, ""))
         mine = (one for one in launch.kernel.accesses if tensor and given.get(one.pointer) == tensor[1])
         found.update(one.line for one in mine)
+    return found
+
+
+def _with_the_factor(name: str, source: ParsedSource) -> set[int]:
+    """The lines that use what a launch passes with log2(e) in it, be it by a name or in ctx, where that is missing."""
+    draft, has_it = draft_of(source.text), re.compile(r"1\.442695|log2_?e", re.IGNORECASE)
+    made = [one for one in source.on_host if isinstance(one, ast.Assign) and has_it.search(source.of(one.value))]
+    names, found = {target_of(one) for one in made}, set[int]()
+    for launch in draft.launches if draft is not None and name == "log2(e)" else ():
+        texts = ((param, source.of(value)) for param, value in launch.given.items())
+        mine = {param for param, text in texts if has_it.search(text) or text.rpartition(".")[2] in names}
+        used = (one for one in launch.kernel.nodes if isinstance(one, ast.Name) and one.id in mine)
+        found.update(launch.kernel.statement(one).lineno for one in used)
     return found
 
 

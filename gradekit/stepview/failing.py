@@ -16,11 +16,12 @@ from gradekit.engine.trials import agree
 from gradekit.findings import Cause, Check, Finding, Outcome
 from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
+from gradekit.judge.evidence import UPSTREAM
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, reference
 from gradekit.program import Program, View
 from gradekit.stepview import Limit
-from gradekit.subject.subject import UPSTREAM, Call
+from gradekit.subject.subject import Call
 
 if TYPE_CHECKING:
     from gradekit.plugin.check_results import CheckEvidence

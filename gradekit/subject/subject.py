@@ -22,6 +22,7 @@ from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.inputs.spec import Input, with_other_values
 from gradekit.judge.contents import Results
+from gradekit.judge.evidence import UPSTREAM
 from gradekit.judge.failure import Idle
 from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Program
@@ -445,10 +446,6 @@ def _certain(seen: Inspection, text: str) -> Inspection:
 
 
 # --- a function of the submission, as a test calls it: submission.softmax is one --------------------------------------
-
-
-UPSTREAM = "the gradient of the result"
-"""What messages call the last input of a backward pass."""
 
 
 class Entry:

@@ -1,5 +1,6 @@
 """What a submission's text says of its failure: a line and what was meant, or nothing."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,9 +8,10 @@ import pytest
 import torch
 
 from gradekit.causes import Cause
-from gradekit.judge.by_text import never_used, operator_mistake, refused_gradient, same_steps
+from gradekit.inputs.spec import Input
+from gradekit.judge.by_text import never_used, operator_mistake, refused_gradient, same_steps, unused_parameter
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Evidence
+from gradekit.judge.evidence import UPSTREAM, Evidence
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
 from tests.repair.corpora import ROOT
@@ -141,3 +143,27 @@ def test_what_is_missing_of_an_operator_is_named_with_its_line(old: str, new: st
 )
 def test_nothing_is_said_of_an_operator_that_is_whole(text: str) -> None:
     assert operator_mistake(text, Cause.EXCEPTION) is None
+
+
+# --- What is given, and never used ------------------------------------------------------------------------------------
+
+
+BACKWARD = """\
+def forward(ctx, x, eps):
+    kernel[grid](x, eps)
+
+def backward(ctx, dout, dmean):
+    kernel[grid](ctx.x, 1.0)
+"""
+
+
+def test_what_a_function_that_launches_never_uses_is_told_of_a_wrong_result() -> None:
+    """The gradient that comes down of wrong gradients alone; the second one is not missed."""
+    evidence, said = of_wrong_values(BACKWARD), "Nothing in backward uses `dout`"
+    of_gradients = replace(evidence, inputs=(Input("float32", (2,), (1,), name=UPSTREAM),))
+    assert unused_parameter(evidence) is None
+    found = unused_parameter(of_gradients)
+    assert found is not None and said in found.sentence and found.line == 4
+    assert unused_parameter(replace(of_gradients, text=BACKWARD.replace("1.0", "dout"))) is None
+    found = unused_parameter(of_wrong_values(BACKWARD.replace("(x, eps)", "(x, 1e-5)")))
+    assert found is not None and "Nothing in forward uses `eps`" in found.sentence

@@ -8,6 +8,9 @@ import pytest
 
 from gradekit.repair.consequence import consequence
 from gradekit.repair.operators import words
+from gradekit.repair.operators.changes import Change, ChangeKind
+from gradekit.repair.operators.reasons import reason
+from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import ParsedSource, shown
 
 KERNEL = """\
@@ -60,3 +63,44 @@ def test_every_role_is_asked_for_by_an_operator_and_every_role_that_is_asked_for
     asked |= {f"around-{role}" for _, role in re.findall(r'\("([^"]*\{\}[^"]*)", "(\w+)"\)', OPERATORS)}
     asked |= set(re.findall(r'"([\w-]+)"', OPERATORS)) & words.table().keys()  # which a variable holds
     assert asked | {"unused"} == words.table().keys()
+
+
+ROLES = """\
+import triton, triton.language as tl
+
+@triton.jit
+def parts(x, out, n, scale, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    offs = pid + tl.arange(0, BLOCK)
+    ok = offs < n
+    top = tl.max(tl.full((BLOCK,), 0.0, tl.float32), axis=0)
+    for start in range(0, n, BLOCK):
+        here = tl.max(tl.load(x + start + offs), axis=0)
+        top = tl.maximum(top, here)
+    total = tl.log2(here) - top
+    y = tl.sum(top * scale) / tl.sum(here)
+    z = here * top + total
+    tl.store(out + offs, tl.where(y > 0, z, y), mask=ok)
+"""
+
+
+@pytest.mark.parametrize(("kind", "piece", "new", "lacks", "why"), [
+    (ChangeKind.NAME, "here", "top", "", " `here` holds what the last step of the loop in line 9 has made."),
+    (ChangeKind.NAME, "top", "here", "", ""),
+    (ChangeKind.FACTOR, "pid", "pid * BLOCK", "BLOCK", " `pid` counts tiles of `BLOCK` elements, and not elements."),
+    (ChangeKind.FACTOR, "offs", "offs * BLOCK", "BLOCK", ""),
+    (ChangeKind.FACTOR, "tl.sum(here)", "tl.sum(here) * scale", "scale",
+     " `scale` is a factor of `top` there, and not of `tl.sum(here)`."),
+    (ChangeKind.FUNCTION, "tl.log2(here)", "tl.log(here)", "", " `tl.log2` is to the base 2, and not to the base e."),
+    (ChangeKind.BRACKET, "here * top + total", "here * (top + total)", "",
+     " There `*` takes `top` alone, without `+ total`."),
+])  # fmt: skip
+def test_why_an_expression_is_wrong_is_told_by_its_role(
+    kind: ChangeKind, piece: str, new: str, lacks: str, why: str
+) -> None:
+    draft = draft_of(ROLES)
+    assert draft is not None
+    (kernel,) = draft.kernels
+    uses = [node for node in kernel.nodes if isinstance(node, ast.expr) and draft.source.of(node) == piece]
+    node = next(one for one in reversed(uses) if not isinstance(getattr(one, "ctx", None), ast.Store))
+    assert reason(Change(kind, "parts", node, new, "", "", lacks=lacks), draft.source) == why

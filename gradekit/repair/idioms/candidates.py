@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from gradekit.causes import OUT_OF_BOUNDS, Cause
-from gradekit.repair.idioms import autograd, launches, masks, other_kernels
+from gradekit.repair.idioms import launches, masks, other_kernels
 from gradekit.repair.idioms.idiom import GENERAL, Idiom, idioms_of
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.unexpected import survived
@@ -15,7 +15,7 @@ from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
 _IN_KERNELS = (masks.masks_missing, *other_kernels.RULES)
-_ON_HOST = (*launches.RULES, *autograd.RULES)
+_ON_HOST = launches.RULES
 """What no pattern says, for it compares names or whole kernels."""
 
 _SPEAKS_FOR = {

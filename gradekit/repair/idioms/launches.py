@@ -1,12 +1,14 @@
-"""Mends of launch arguments that are exchanged."""
+"""Mends of what is exchanged on its way: arguments of a launch, what is saved for the backward pass."""
 
 import ast
 import difflib
+import itertools
 import re
 from collections.abc import Iterator
 
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft, LaunchCall
+from gradekit.submission.parsed_source import called
 
 
 def arguments_swapped(draft: Draft) -> Iterator[Mend]:
@@ -20,12 +22,16 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
                     continue
                 p, q = params.get(id(first), ""), params.get(id(second), "")
                 if p and q and _kind(launch, p) == _kind(launch, q):
-                    gain = (
-                        _fit(draft, first, q) + _fit(draft, second, p) - _fit(draft, first, p) - _fit(draft, second, q)
-                    )
+                    fit = lambda one, other: _fit(draft, *one) + _fit(draft, *other)
+                    gain = fit((first, q), (second, p)) - fit((first, p), (second, q))
                     rank = 6 if gain > 0.2 else 32 if gain > -0.3 else 60
                     rank = 4 if _is_reversed(draft, first, second) else rank
-                    yield _swapped(draft, launch, (first, second), (p, q), rank)
+                    yield Mend(
+                        Family.STRIDES, rank, first.lineno, draft.source.exchanged(first, second),
+                        f"The launch passes {draft.source.of(first)} for {p} and {draft.source.of(second)} for {q} in "
+                        f"line {first.lineno}: they are swapped.",
+                        "give the launch's arguments in the order of the kernel's parameters",
+                    )  # fmt: skip
 
 
 def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
@@ -48,17 +54,32 @@ def _fit(draft: Draft, argument: ast.expr, param: str) -> float:
     return difflib.SequenceMatcher(None, plain, text).ratio()
 
 
-def _swapped(
-    draft: Draft, launch: LaunchCall, pair: tuple[ast.expr, ast.expr], params: tuple[str, str], rank: int
-) -> Mend:
-    first, second = pair
-    of, replaced, line = draft.source.of, draft.source.replaced, first.lineno
-    return Mend(
-        Family.STRIDES, rank, line, (replaced(first, of(second)), replaced(second, of(first))),
-        f"The launch passes {of(first)} for {params[0]} and {of(second)} for {params[1]} in line {line}: they are "
-        "swapped.",
-        "give the launch's arguments in the order of the kernel's parameters",
-    )  # fmt: skip
+def saved_for_another(draft: Draft) -> Iterator[Mend]:
+    """What is saved for the backward pass comes back in that order, whatever it is called then: in another order, or
+    something else than the argument by whose name it is taken back."""
+    names, of = draft.source.differentiated, draft.source.of
+    calls = [n for n in draft.source.on_host if isinstance(n, ast.Call) and called(n).endswith(".save_for_backward")]
+    back = [n for n in draft.source.on_host if isinstance(n, ast.Assign) and of(n.value).endswith(".saved_tensors")]
+    for call, node in itertools.product(calls, back):
+        targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else []
+        kept, taken = ([of(part) for part in parts] for parts in (call.args, targets))
+        if kept != taken and sorted(kept) == sorted(taken):
+            yield Mend(
+                Family.INDEX, 1, node.lineno, (draft.source.replaced(node.targets[0], ", ".join(kept)),),
+                f"Line {node.lineno} takes {', '.join(taken)} from what was saved, and line {call.lineno} saved "
+                f"{', '.join(kept)}: the order differs.",
+                "saved tensors come back in the order in which they were saved",
+            )  # fmt: skip
+        function = next((f for f in draft.source.host if f.lineno <= call.lineno <= (f.end_lineno or 0)), None)
+        inputs = [a.arg for a in function.args.args][1:2] if function is not None and function.name != "forward" else []
+        for one, name in zip(call.args, taken, strict=False) if len(kept) == len(taken) else ():
+            own = f"{inputs[0]}[{names.index(name)}]" if inputs and name in names else name
+            if name in names and of(one) not in (name, own):
+                yield Mend(
+                    Family.INDEX, 2, one.lineno, (draft.source.replaced(one, own),),
+                    f"Line {one.lineno} saves `{of(one)}`, and line {node.lineno} takes it for `{name}`.",
+                    f"save {name}", None,
+                )  # fmt: skip
 
 
 def loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
@@ -70,4 +91,4 @@ def loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     return None, ""
 
 
-RULES = (arguments_swapped,)
+RULES = (arguments_swapped, saved_for_another)

@@ -150,19 +150,13 @@ _OF_TWO: dict[str, Callable[[Scope, Any, ast.AST], bool]] = {
     "bounds": lambda scope, node, index: scope.text(node) in scope.of.bounds.get(scope.text(index), ()),
     "limits": lambda scope, node, index: scope.of.is_bounded(node, scope.name(index)),
     "resembles": lambda scope, node, index: _made_of(scope, node) == _made_of(scope, index),
-    "precedes": lambda scope, node, other: _place(scope, node) < _place(scope, other),
 }
 """Verbs between two holes: a size is what an index is compared with somewhere; a mask bounds an index from above; two
-places are computed from the same; a parameter stands before another."""
+places are computed from the same."""
 
 
 def _made_of(scope: Scope, node: ast.AST) -> set[str]:
     return {other for name in scope.of.names(node) for other in scope.of.origins(node) - {name}}
-
-
-def _place(scope: Scope, node: ast.AST) -> int:
-    params = scope.of.all_params
-    return params.index(scope.name(node)) if scope.name(node) in params else len(params)
 
 
 def _parts(verb: str, node: ast.AST, scope: Scope) -> Iterator[ast.AST]:

@@ -32,6 +32,7 @@ class ChangeKind(IntEnum):
     OPERATOR = 4
     SIDES = 5
     AXIS = 6
+    IDLE_SIDE = 7
     COMPARISON = 8
     CONDITION = 9
     NUMBER = 10
@@ -48,7 +49,7 @@ class ChangeKind(IntEnum):
 
 PLAIN = (
     ChangeKind.IDLE, ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.STEP,
-    ChangeKind.COMPARISON, ChangeKind.CONDITION,
+    ChangeKind.COMPARISON, ChangeKind.CONDITION, ChangeKind.IDLE_SIDE,
 )  # fmt: skip
 """What is seldom right in two places."""
 

@@ -4,8 +4,6 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from torch import Tensor
-
 from gradekit.arithmetic import SIGNS
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, digits
 from gradekit.repair.operators.statement_changes import STATEMENTS
@@ -171,8 +169,6 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         says = words("operation", it=whole, new=other, old=op)
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", says)
     yield from _clamped(site, node, op)
-    yield from _product_of_matrices(site, node, op)
-    yield from _of_infinities(site, node)
     yield from _by_an_idle_number(site, node, op)
     yield from _of_other_names(site, node)
     if op == "//":
@@ -192,15 +188,6 @@ def _clamped(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
         text = site.source.of(node)
         says = words("guard-length", it=shown(text))
         yield site.change(ChangeKind.GUARD, node, f"tl.maximum({text}, 0.0)", says)
-
-
-def _product_of_matrices(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
-    """`tl.dot(a, b)` for `a * b`."""
-    kinds = [site.kind(node.left), site.kind(node.right)]
-    if op == "*" and all(kind is not None and kind.of == "float" and len(kind.shape) == 2 for kind in kinds):
-        one, other = site.source.of(node.left), site.source.of(node.right)
-        says = words("operation-matrices", one=one, other=other)
-        yield site.change(ChangeKind.FUNCTION, node, f"tl.dot({one}, {other})", says, 1)
 
 
 def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
@@ -235,18 +222,6 @@ def _names_of(node: ast.expr) -> set[str]:
     return names if len(names) == len(sides) else set()
 
 
-def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
-    """`1 - 2 / (e + 1)` for `(e - 1) / (e + 1)`, `1 - 2 / (a / b + 1)` for `(a - b) / (a + b)`; e may be infinite."""
-    parts = [part for part in (node.left, node.right) if isinstance(part, ast.BinOp)]
-    if not isinstance(node.op, ast.Div) or len(parts) != 2 or ast.dump(parts[0].left) != ast.dump(parts[1].left):
-        return
-    over, beside = (site.source.operand(part) for part in (parts[1].left, parts[1].right))
-    whole, is_one = shown(site.source.of(node)), getattr(parts[1].right, "value", None) == 1
-    below = site.source.operand(node.right) if is_one else f"({over} / {beside} + 1)"
-    says = words("operation-infinities", it=whole, over=over)
-    yield site.change(ChangeKind.OPERATOR, node, f"(1 - 2 / {below})", says)
-
-
 def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
     left, op, right = parts
     if op not in ("+", "-", "*", "/", "&") and not (op == "//" and isinstance(node.right, ast.Constant)):
@@ -264,9 +239,10 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
     says = words("brackets", it=shown(source.of(node)))
     if isinstance(node.left, ast.BinOp) and (first := SIGNS.get(type(node.left.op))) and first != op:
         a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
+        kind = ChangeKind.IDLE_SIDE if first in "*/" and b == "1" else ChangeKind.BRACKET  # nobody divides by 1
         for large, text in ((b, f"({a} {first} ({b} {op} {c}))"), (a, f"(({a} {op} {c}) {first} {b})")):
             rounded = words("brackets-rounded", it=source.of(node.left), of=c, large=large)
-            yield site.change(ChangeKind.BRACKET, node, text, rounded if (first, op) == ("+", "-") else says)
+            yield site.change(kind, node, text, rounded if (first, op) == ("+", "-") else says)
     if isinstance(node.right, ast.BinOp) and (second := SIGNS.get(type(node.right.op))) and second != op:
         a, b, c = (source.operand(part) for part in (node.left, node.right.left, node.right.right))
         yield site.change(ChangeKind.BRACKET, node, f"(({a} {op} {b}) {second} {c})", says)
@@ -330,8 +306,7 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         for group in _FUNCTIONS:
             for other in (one for one in group if name in group and one != name and one in (known or group)):
                 new = f"{path[: len(path) - len(name)]}{other}({arguments})"
-                told = _of_equals(site, node) if (name, other) == ("sum", "max") else None
-                yield site.change(ChangeKind.FUNCTION, node, new, told or words("function", it=path, new=other))
+                yield site.change(ChangeKind.FUNCTION, node, new, words("function", it=path, new=other))
     if name == "arange":
         yield from _for_a_range(site, node)
     if path in EXP and node.args:
@@ -346,24 +321,6 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.SIDES, node, new, words("choice", it=whole))
     if name in ("program_id", "sum", "max", "min", "argmax", "argmin", "reduce", "associative_scan"):
         yield from _axis(site, node, name)
-
-
-def _of_equals(site: ChangeSite, node: ast.Call) -> tuple[str, str] | None:
-    """What is said of the sum of a tile's rows or columns where all are equal, and their maximum would do; None of any
-    other sum."""
-    axis, tile = axis_of(node), site.watched.values.get(node.args[0]) if node.args else None
-    if axis is None or not isinstance(tile, Tensor) or not (kind := site.kind(node.args[0])) or len(kind.shape) != 2:
-        return None
-    along, role = (-2, "sum-of-equal-rows") if axis.value == 0 else (-1, "sum-of-equal-columns")
-    count, is_one = tile.shape[along], bool((tile == tile.narrow(along, 0, 1)).all())
-    return words(role, count=count, again=count) if is_one else None
-
-
-def axis_of(call: ast.Call) -> ast.Constant | None:
-    """The number of the axis that a reduction is along, where that is written there."""
-    places = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "axis")]
-    found = next((one for one in places if isinstance(one, ast.Constant)), None)
-    return found if found is not None and found.value in (0, 1) else None
 
 
 def _less_its_maximum(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:

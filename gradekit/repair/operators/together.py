@@ -34,7 +34,6 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
     for one, other in (*itertools.pairwise(walked), *zip(walked, walked[2:], strict=False)):
         if type(one) is type(other) in (ast.Assign, ast.AugAssign, ast.Expr):
             yield from _exchanged_between(site, one, other)
-    yield from _axes_of_the_grid(site)
     yield from _of_each_lane(site)
     yield from _floors(site)
     yield from _other_strides(site, walked)
@@ -176,16 +175,6 @@ def _pointer_and_strides(site: ChangeSite, statement: ast.stmt) -> tuple[list[as
     given = [(node, kind) for node in names if node.id in site.kernel.params and (kind := site.kind(node)) is not None]
     pointers = [node for node, kind in given if kind.of.startswith("pointer")]
     return pointers, [node for node in names if node.id in site.kernel.strides]
-
-
-def _axes_of_the_grid(site: ChangeSite) -> Iterator[Change]:
-    """Two axes of the grid in each other's place."""
-    axes = [n.args[0] for n in site.kernel.nodes if called(n) == "tl.program_id" and isinstance(n, ast.Call) and n.args]
-    mine = [axis for axis in axes if isinstance(axis, ast.Constant) and axis in site.watched.values]
-    for one, other in itertools.combinations(sorted({str(axis.value) for axis in mine}), 2):
-        parts = [(axis, other if str(axis.value) == one else one) for axis in mine if str(axis.value) in (one, other)]
-        says = words("axis-of-the-grid", one=one, other=other)
-        yield at_once(site.change(ChangeKind.AXIS, axis, new, says) for axis, new in parts)
 
 
 def _of_each_lane(site: ChangeSite) -> Iterator[Change]:
