@@ -15,9 +15,13 @@ from gradekit.engine import integers
 from gradekit.engine.blocks import compile_region
 from gradekit.engine.branch_coverage import NOTHING, PART, WHOLE, left_of_tiles
 from gradekit.engine.budget import Limit
+from gradekit.engine.fast import FastMemory
+from gradekit.engine.lanes import Access
 from gradekit.engine.masks import Box
+from gradekit.engine.memory import Memory
 from gradekit.engine.ttir import parse
-from gradekit.engine.values import Affine, Below, Conjunction, dense, span
+from gradekit.engine.values import Affine, Below, Conjunction, Pointer, dense, span
+from gradekit.observations import Traffic
 
 SHAPE = (5, 6, 4)
 
@@ -264,3 +268,20 @@ def test_programs_in_parts_give_and_move_what_each_does_alone(lanes: int, monkey
     torch.testing.assert_close(ran.results[0], x * weight + turns * tail - weight)
     loops = sum(row % 3 for row in range(21))
     assert ran.counters.bytes_loaded == 4 * (21 * 13 * 3 + loops * 12)
+
+
+@pytest.mark.parametrize("widths", list(itertools.product(*((1, size) for size in SHAPE))))
+@pytest.mark.parametrize("steps", [(0, 4, 1), (0, 1, 6), (24, 4, 1)])
+def test_lanes_that_are_active_together_move_as_each_alone_would(widths: tuple, steps: tuple[int, ...]) -> None:
+    data, memory, drawn = torch.arange(120.0), Memory(), torch.Generator().manual_seed(1)
+    mask = torch.rand(widths, generator=drawn) < 0.7
+    offset = Affine(0 if steps[0] else torch.randperm(5, generator=drawn).view(5, 1, 1) * 24, steps, 0, 119)
+    index, active = elements(offset), mask.expand(SHAPE)
+    source, target, fast = memory.place_input(0, data.view(torch.uint8)), memory.allocate(1, 480), FastMemory(Traffic())
+    loaded = fast.load(Access(Pointer(source, offset, 4), mask, SHAPE), None, torch.float32)
+    assert torch.equal(loaded.expand(SHAPE), torch.where(active, data[index], 0))
+    fast.store(Access(Pointer(target, offset, 4), mask, SHAPE), data[index])
+    fast.finish()
+    stored = target.typed(torch.float32)
+    assert torch.equal(stored[index[active]], data[index[active]]) and stored.isnan().sum() == (~active).sum()
+    assert fast.traffic.loaded == fast.traffic.stored == 4 * active.sum()
