@@ -194,7 +194,8 @@ class FurtherInputs:
 
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         forms, work = self._traced(), 0
-        for stretch in self._stretches.begun(self._check, draws, forms, bool(self._kernels.few_bits)):
+        told = bool(self._kernels.few_bits), self._kernels.divides_in_floats
+        for stretch in self._stretches.begun(self._check, draws, forms, *told):
             while work < Limit.FURTHER_WORK and (call := stretch.next()):
                 self._last, failed = 0, len(found.untried)
                 if repr({name: call.call}) not in found.ran:

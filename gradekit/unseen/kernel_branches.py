@@ -143,6 +143,12 @@ class KernelText:
         each = ((self.line(op), self._bits(op)) for op in reversed(self.ops))
         return {line: bits for line, bits in each if line and bits}
 
+    @functools.cached_property
+    def divides_in_floats(self) -> bool:
+        """Whether whole numbers of sizes become floats, and these whole numbers again."""
+        behind = (self.computed_from(op.operands) for op in self.ops if op.name in ("arith.fptosi", "arith.fptoui"))
+        return any(one & {"arith.sitofp", "arith.uitofp"} and one.isdisjoint(LOADS | ATOMICS) for one in behind)
+
     def _bits(self, op: Op) -> int:
         """With how few bits the whole numbers of an operation have to do; 0 where these are many."""
         result = op.result_types[0].element if op.result_types else ""

@@ -89,6 +89,11 @@ class KernelInputs:
         """With how few bits whole numbers have to do, by lines: those that need more are wrong there."""
         return {line: bits for text in self._texts.values() for line, bits in text.few_bits.items()}
 
+    @property
+    def divides_in_floats(self) -> bool:
+        """Whether a kernel does so with sizes, which is right for some of them alone."""
+        return any(text.divides_in_floats for text in self._texts.values())
+
     @functools.cached_property
     def _numbers(self) -> tuple[int, ...]:
         """The whole numbers that ways depend on, in the order of lines."""

@@ -67,8 +67,11 @@ class LongDimensions:
     def _first(self) -> dict[Hashable, str]:
         return first_of(self.checks, _keys)
 
-    def begun(self, check: str, draws: Draws, forms: Sequence[TracedForm], few_bits: bool = False) -> Iterator[Stretch]:
-        """A check's calls, of kernels that may count in `few_bits`; each must run before the next is asked for."""
+    def begun(
+        self, check: str, draws: Draws, forms: Sequence[TracedForm], few_bits: bool = False, in_floats: bool = False
+    ) -> Iterator[Stretch]:
+        """A check's calls, of kernels that may count in `few_bits`, or divide sizes `in_floats`, right for some
+        quotients alone; each must run before the next is asked for."""
         mine = [one for one in forms if fits(draws, one) and one.elements]
         if not mine:
             return
@@ -81,6 +84,8 @@ class LongDimensions:
                 far = replace(scope, beyond=4 * Limit.FAR, most=Limit.COUNTED)
                 for turn in (0, -1):
                     yield Stretch(draws, form, far, name, other, (), far.most, layouts_like(draws, form, turn))
+            if in_floats and self._is_first(check, draws, name, "in floats"):
+                yield Stretch(draws, form, scope, name, Limit.BETWEEN[0], Limit.BETWEEN[1])
             yield from self._usual(check, draws, form, scope, name)
 
     def _usual(self, check: str, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
@@ -105,7 +110,7 @@ class LongDimensions:
 def _keys(check: str, draws: Draws) -> Iterator[Hashable]:
     """What a check stretches where no check before it does."""
     for name in CallScope(draws, _rank(draws)).sizes:
-        for what in (None, (draws.values, draws.layouts), _told_apart(check, draws), *_choices(draws)):
+        for what in (None, "in floats", (draws.values, draws.layouts), _told_apart(check, draws), *_choices(draws)):
             yield draws.entry.name, draws.upstream, name, what
 
 
