@@ -42,15 +42,18 @@ _TELLING = tuple(field.name for field in fields(Input) if field.compare)
 """What tells the spec of a tensor from others; two that are one tensor from two that are equal, `sharing` does."""
 
 
-def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, timed: bool = False) -> CallSpec:
-    """The call `entry(*args)`, to be `timed` or not; or where gradients are `wanted` of the arguments at these
-    positions, of `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`."""
-    key = _key(entry, args, wanted, timed)
+def call_spec(
+    entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, timed: bool = False, compared: bool = False
+) -> CallSpec:
+    """The call `entry(*args)`, to be `timed` or not, or `compared` with calls of other sizes and so on a GPU as theirs;
+    or where gradients are `wanted` of the arguments at these positions, of `entry(*args[:-1])` and its backward pass,
+    with the gradient of the result as the last of `args`."""
+    key = _key(entry, args, wanted, (timed, compared))
     found = None if has_tensors(args) else _specs.get(key)
     if found is None:
         arguments = to_arguments(args)
         signature = repr((entry, arguments, wanted))
-        count = MANY if timed else multiprocessors_for(arguments, signature)
+        count = MANY if timed or compared else multiprocessors_for(arguments, signature)
         told = " timed" if timed else "" if count == MANY else f" with {count} multiprocessors"
         form = replace(_form(entry, arguments, wanted, count), is_timed=timed, is_exact=timed)
         found = CallSpec(form, signature + told, key)

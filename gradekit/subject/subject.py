@@ -112,12 +112,13 @@ class Subject:
     def __repr__(self) -> str:  # Hypothesis shows the arguments of a failing test: not all that is remembered here
         return f"Subject({self.submission.path!r})"
 
-    def call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Observation:
-        """The observation of `entry(*args)`; or where gradients are `wanted` of the arguments at these positions, of
-        `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`."""
+    def call(
+        self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), compared: bool = False
+    ) -> Observation:
+        """The observation of a call, as `call_spec` describes it."""
         args = tuple(args)
         self.calls.append(Call(entry, args, wanted=wanted))
-        this = call_spec(entry, args, wanted)
+        this = call_spec(entry, args, wanted, compared=compared)
         self.forms.setdefault(this.signature, this.form)
         observation = self._runs.known(this) or self._runs.run(Case(this, args, self.program(this)))
         self._note_kernels(observation, this.form)
@@ -137,9 +138,11 @@ class Subject:
         finally:
             self._runs.limit = 0, False
 
-    def traced(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Program:
+    def traced(
+        self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), compared: bool = False
+    ) -> Program:
         """The program of a call that no check makes: it is not run, and no other call depends on it."""
-        return self.retraced(call_spec(entry, tuple(args), wanted).form)
+        return self.retraced(call_spec(entry, tuple(args), wanted, compared=compared).form)
 
     def again(self, seen: Observation) -> Observation | None:
         """The call of `seen` made once more, after all calls in between; None where it became the very same program."""
@@ -449,18 +452,23 @@ def _certain(seen: Inspection, text: str) -> Inspection:
 
 
 class Entry:
-    """The function `name` of a submission."""
+    """The function `name` of a submission, whose calls may be `compared` with each other: then the GPU is the same."""
 
-    def __init__(self, subject: Subject, name: str) -> None:
+    def __init__(self, subject: Subject, name: str, compared: bool = False) -> None:
         self._subject = subject
         self._name = name
+        self._compared = compared
+
+    def on_one_gpu(self) -> Entry:
+        """The same function, whose calls see one GPU, and not by turns one with few multiprocessors."""
+        return Entry(self._subject, self._name, compared=True)
 
     def __repr__(self) -> str:
         return f"Entry({self._name!r})"
 
     def __call__(self, *args: Any) -> Observation:
         """The observation of a call with `args`: Input specs, tensors, numbers, None."""
-        return self._subject.call(self._name, args)
+        return self._subject.call(self._name, args, compared=self._compared)
 
     def gradient(
         self, *args: Any, upstream: Input, wanted: Sequence[int] = (0,), only: int | None = None
@@ -469,13 +477,13 @@ class Entry:
         arguments at the positions `wanted`, in this order; or the `only` one that a check is about. `upstream` is the
         gradient of the call's result, in any layout, and the last argument of a reference. Raises Failure where
         `backward` gives None."""
-        observation = self._subject.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted))
+        observation = self._subject.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted), self._compared)
         return observation if only is None else part_of(observation, list(wanted).index(only))
 
     def traced(self, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()) -> Program:
         """The program of a call with `args`, or of its backward pass as in `gradient`, of any size: it is not run."""
         given = args if upstream is None else (*args, upstream.named(UPSTREAM))
-        return self._subject.traced(self._name, given, tuple(wanted))
+        return self._subject.traced(self._name, given, tuple(wanted), self._compared)
 
     def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
         """A call with `args` (Input specs, see `strategies.normal`, numbers, None), whose values are drawn anew, timed

@@ -25,6 +25,7 @@ def asked(tracer: Tracer, count: int) -> Program:
     return tracer.trace_form(Form("entry", (X,), multiprocessors=count))
 
 
+
 @pytest.mark.parametrize("asking", ASKING.values(), ids=ASKING)
 def test_every_call_is_told_the_number_it_is_traced_for(asking: str) -> None:
     """In any order, whatever an earlier call has kept"""
@@ -64,5 +65,6 @@ def test_small_calls_are_traced_for_few_and_large_or_timed_ones_for_many() -> No
     small = [call_spec("add", (normal(n),)).form.multiprocessors for n in range(1, 200)]
     assert {count: small.count(count) > 30 for count in set(small)} == dict.fromkeys((MANY, *FEW), True)
     assert {call_spec("add", (normal(n),), timed=True).form.multiprocessors for n in range(1, 50)} == {MANY}
+    assert {call_spec("add", (normal(n),), compared=True).form.multiprocessors for n in range(1, 50)} == {MANY}
     large = View(0, "float32", (MOST_ELEMENTS + 1,), (1,))
     assert {multiprocessors_for([large], str(key)) for key in range(50)} == {MANY}
