@@ -61,7 +61,7 @@ def test_the_page_of_messages_has_every_sentence() -> None:
         "- Every element is 0, and that is what the kernel stores.\n",
         "- {1} has shape {2}, and must have {3}.\n",
         "- The comparison `$it` in line $line takes one place too many at $N. / compare with < in place of <=",
-        "- divides {1}: where `{2}` overflows, that is infinity by infinity, NaN. / write it so that only the divisor",
+        "- has the strides `{1}` and `{2}` in each other's place. / exchange the two: an index goes with the stride",
     ):
         assert said in text, said
 

@@ -32,11 +32,11 @@ def returned(walk: Walk, text: str, **names: Any) -> Any:
 BOTH = pytest.mark.parametrize("walk", [kernel_walk, host_walk], ids=["kernel", "host"])
 
 
-def test_a_histogram_counts_what_lies_in_its_bins_and_under_its_mask() -> None:
+def test_a_histogram_counts_numbers_by_their_low_bits_and_under_its_mask() -> None:
     walk = kernel_walk()
     counts = returned(walk, "return tl.histogram(x, 4)", x=torch.tensor([[0, 3, 3, 7, -1]]))
     masked = returned(walk, "return tl.histogram(x, 4, mask=x > 0)", x=torch.tensor([[0, 3, 3, 7, -1]]))
-    assert (counts.tolist(), masked.tolist()) == ([[1, 0, 0, 2]], [[0, 0, 0, 2]])
+    assert (counts.tolist(), masked.tolist()) == ([[1, 0, 0, 4]], [[0, 0, 0, 3]])
 
 
 @BOTH

@@ -122,14 +122,14 @@ def test_a_mask_that_is_right_for_another_tensor_is_blamed_where_it_is_used() ->
 
 
 def test_the_first_mend_that_makes_all_right_is_named_with_its_line_and_the_way_out() -> None:
-    mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
-    found = mending.diagnosis(CLUES, Tries(lambda changed: "(s * tl.exp(m - new_m)) +" in changed))
-    assert found is not None and found.line == 20 and "without rescaling" in found.sentence
-    assert "multiply s by exp" in found.hint and "this example and others are right" in found.hint
+    mending = Mending(text(ONLINE).replace("cols < N, other", "cols <= N, other"))
+    found = mending.diagnosis(CLUES, Tries(lambda changed: "cols <= N" not in changed))
+    assert found is not None and found.line == 17 and "takes one place too many at N" in found.sentence
+    assert "compare with < in place of <=" in found.hint and "this example and others are right" in found.hint
 
 
 def test_no_mend_is_believed_where_the_text_as_it_is_has_become_right() -> None:
-    mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
+    mending = Mending(text(ONLINE).replace("cols < N, other", "cols <= N, other"))
     found = mending.diagnosis(CLUES, Tries(lambda changed: True))
     assert found is not None and found.cause is Cause.DEPENDS_ON_EARLIER_CALLS and found.line is None
     raced = Clues(frozenset({Cause.RACE}), ("softmax_kernel",))
@@ -189,8 +189,8 @@ def test_experiments_outside_of_functions_are_not_run_for_each_try() -> None:
 
 
 def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:
-    mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
-    right = lambda changed: "(s * tl.exp(m - new_m)) +" in changed
+    mending = Mending(text(ONLINE).replace("cols < N, other", "cols <= N, other"))
+    right = lambda changed: "cols <= N" not in changed
     mending.diagnosis(CLUES, Tries(right))
     before = mending.tried
     mending.diagnosis(CLUES, Tries(right))
@@ -198,12 +198,13 @@ def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:
 
 
 def test_what_mended_one_check_takes_nothing_at_the_next_of_what_other_mistakes_are_looked_for_with() -> None:
-    mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
-    right = lambda changed: "(s * tl.exp(m - new_m)) +" in changed
+    mending = Mending(text(ONLINE).replace("cols < N, other", "cols <= N, other"))
+    right = lambda changed: "cols <= N" not in changed
     mending.diagnosis(CLUES, Tries(right, 300_000_000))
     left = mending.work.tried.left
     mending.diagnosis(CLUES, Tries(right, 300_000_000))
     assert mending.work.tried.left == left
+
 
 def test_lines_that_the_wrong_result_does_not_depend_on_are_left_alone() -> None:
     source = text("solutions/flash_attention/right_tutorial_pointers.py").replace("tl.trans(p).to(do", "p.to(do")
