@@ -76,7 +76,7 @@ def errors_are_small(comparison: Comparison) -> bool:
 
 def factors_of(comparison: Comparison, along: int | None = None) -> torch.Tensor | None:
     """How many times as large as it must be a result is, or each of its rows `along` a dimension; None where that is
-    not one number for all that is in it, or 1 for all, or where there are too few different numbers to tell."""
+    not one number for all that is in it, or 1 for all, or 0, or where there are too few different numbers to tell."""
     if not comparison.actual.is_floating_point() or not comparison.actual.dim() or comparison.wrong_count < 2:
         return None
     every = comparison.value, comparison.reference.exact, comparison.reference.allowance
@@ -88,7 +88,7 @@ def factors_of(comparison: Comparison, along: int | None = None) -> torch.Tensor
     tells_much = ((exact - exact[:, :1]).abs() > 10 * allowance).any(1) & (exact.abs() > 10 * allowance).any(1)
     fits = (value - factors * exact).abs() <= 2 * factors.abs().clamp(min=1) * allowance
     is_off = (value - exact).abs() > 10 * allowance  # by more than rounding may be
-    return factors.flatten() if bool(fits.all() & tells_much.all() & is_off.any()) else None
+    return factors.flatten() if bool(fits.all() & tells_much.all() & is_off.any() & factors.all()) else None
 
 
 def explained(comparison: Comparison, others: Sequence[torch.Tensor]) -> int | None:
