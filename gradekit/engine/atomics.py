@@ -67,23 +67,37 @@ def update(
     `operands` are 1-D beside `index`. Returns the old values over `shape`; inactive lanes give zero.
     """
     old = torch.zeros_like(operands[0])
-    order = torch.argsort(index, stable=True)
-    elements, lanes = torch.unique_consecutive(index[order], return_counts=True)
-    most = max(lanes.tolist(), default=0)
-    if change in PASSES and flat.dtype is not torch.bfloat16 and len(elements) < most:
-        for element, met in zip(elements.tolist(), order.split(lanes.tolist()), strict=True):
-            values = torch.cat([flat[element, None], operands[0][met]]).numpy()
-            with numpy.errstate(all="ignore"):
-                passed = PASSES[change].accumulate(values, dtype=values.dtype)
-            old[met], flat[element] = torch.from_numpy(passed[:-1]), passed[-1].item()
-    else:
-        for met in _rounds(order, lanes):
-            where = index[met]
-            old[met] = flat[where]
-            flat[where] = change(old[met], *(operand[met] for operand in operands))
+    rounds: Sequence[slice | Tensor] = [slice(None)]
+    if len(index) > 1:
+        order = torch.argsort(index, stable=True)
+        elements, lanes = torch.unique_consecutive(index[order], return_counts=True)
+        if change in PASSES and flat.dtype is not torch.bfloat16 and len(elements) < int(lanes.max()):
+            old[order], flat[elements] = _passed(flat[elements], lanes, operands[0][order], PASSES[change])
+            rounds = []
+        else:
+            rounds = _rounds(order, lanes)
+    for met in rounds:
+        where = index[met]
+        old[met] = flat[where]
+        flat[where] = change(old[met], *(operand[met] for operand in operands))
     result = flat.new_zeros(list(shape))
     result[active] = old
     return result
+
+
+def _passed(values: Tensor, lanes: Tensor, operands: Tensor, change: numpy.ufunc) -> tuple[Tensor, Tensor]:
+    """What each lane finds in its element, and what the elements hold in the end. They begin with `values`, and so many
+    `lanes` meet at each, whose `operands` stand one element after the other."""
+    ends = (lanes + 1).cumsum(0)
+    begins, is_lane = ends - lanes - 1, torch.ones(len(operands) + len(lanes), dtype=torch.bool)
+    is_lane[begins] = False
+    held = torch.empty(len(is_lane), dtype=values.dtype)
+    held[begins], held[is_lane] = values, operands
+    whole = held.numpy()
+    with numpy.errstate(all="ignore"):
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            change.accumulate(whole[begin:end], dtype=whole.dtype, out=whole[begin:end])
+    return held[:-1][is_lane[1:]], held[ends - 1]
 
 
 def _rounds(order: Tensor, lanes: Tensor) -> Sequence[Tensor]:
