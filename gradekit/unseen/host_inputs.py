@@ -3,7 +3,7 @@
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -170,7 +170,9 @@ def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: 
                 place = int(torch.where(fits, alike, -1).argmax())
                 picks = {name: one for name, one in row.items() if not name.startswith("size ") and name not in columns}
                 sizes = {name: int(column[place]) for name, column in columns.items()} | dict(scope.given)
-                picks |= dict(scope.given) | (_lying_like(draws, form, sizes) if path.asked_of_layout else {})
+                picks |= dict(scope.given)
+                if path.asked_of_layout:
+                    picks |= _lying(draws, form, [sizes], functools.partial(_lies_like, form))
                 yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
                 break
 
@@ -184,7 +186,7 @@ def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
         columns[name] = torch.tensor([scope.nearest(name, n) for n in (64, 75)])
         first, second = ({one: int(column[place]) for one, column in columns.items()} for place in (0, 1))
         if first != second and bool(scope.allows(columns).all()):
-            picks = _lying_alike(draws, form, first, second)
+            picks = _lying(draws, form, (first, second), _same_strides)
             told = f"{name} is {second[name]}, after a call in which it was {first[name]}"
             calls = [made(draws, form, sizes, turn, picks) for sizes in (first, second)]
             yield from (FurtherCall(call, told, purpose=Purpose.VARIED) for call in calls)
@@ -202,28 +204,30 @@ def one_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
             yield FurtherCall(call, told, purpose=Purpose.BESIDE)
 
 
-def _lying_alike(draws: Draws, form: TracedForm, *sizes: Mapping[str, int]) -> dict[str, Any]:
-    """What picks a layout for each tensor in which its strides are the same for all these sizes, where there is one."""
+def _lying(
+    draws: Draws, form: TracedForm, sizes: Sequence[Mapping[str, int]], suits: Callable[[int, int, list[Any]], bool]
+) -> dict[str, Any]:
+    """What picks for each tensor the first layout that `suits` it, by the tensor's number, the number of the layout's
+    variant, and the strides that it has at each of these sizes; nothing where none does."""
     picks: dict[str, Any] = {}
-    for tensor in draws.tensors:
+    for number, tensor in enumerate(draws.tensors):
         shapes = [shape_of(tensor, one, rank_of(draws, form)) for one in sizes]
-        possible = [one for one in dict(draws.layouts)[tensor.name] if variants(one.partition(":")[0], len(shapes[0]))]
-        alike = [one for one in possible if len({place(one.partition(":")[0], shape)[0] for shape in shapes}) == 1]
-        picks |= {f"layout {tensor.name}": alike[0], f"variant {tensor.name}": 0} if alike else {}
-    return picks
-
-
-def _lying_like(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """What picks a layout for each tensor in which the same strides are 0 and the same are larger as in a call."""
-    picks: dict[str, Any] = {}
-    for tensor, view in zip(draws.tensors, form.views, strict=False):
-        shape, options = shape_of(tensor, sizes, rank_of(draws, form)), dict(draws.layouts)[tensor.name]
-        words = ((one, one.partition(":")[0]) for one in options)
-        every = ((one, word, n) for one, word in words for n in range(variants(word, len(shape))))
-        alike = ((one, n) for one, word, n in every if _order(place(word, shape, n)[0]) == _order(view.stride))
-        if found := next(alike, None):
+        words = ((one, one.partition(":")[0]) for one in dict(draws.layouts)[tensor.name])
+        every = ((one, word, n) for one, word in words for n in range(variants(word, len(shapes[0]))))
+        suited = ((one, n) for one, word, n in every if suits(number, n, [place(word, s, n)[0] for s in shapes]))
+        if found := next(suited, None):
             picks |= {f"layout {tensor.name}": found[0], f"variant {tensor.name}": found[1]}
     return picks
+
+
+def _same_strides(_: int, variant: int, strides: Sequence[tuple[int, ...]]) -> bool:
+    """Whether the first variant of a layout has the same strides at all sizes."""
+    return variant == 0 and len({*strides}) == 1
+
+
+def _lies_like(form: TracedForm, number: int, _: int, strides: Sequence[tuple[int, ...]]) -> bool:
+    """Whether the same strides are 0, and the same are larger, as those of the call's tensor of this number."""
+    return number < len(form.views) and _order(strides[0]) == _order(form.views[number].stride)
 
 
 def _order(stride: Sequence[int]) -> tuple[tuple[bool, ...], list[int]]:
