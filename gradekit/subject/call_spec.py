@@ -43,17 +43,17 @@ _TELLING = tuple(field.name for field in fields(Input) if field.compare)
 
 
 def call_spec(
-    entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, timed: bool = False, compared: bool = False
+    entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, timed: bool = False, on_one_gpu: bool = False
 ) -> CallSpec:
-    """The call `entry(*args)`, to be `timed` or not, or `compared` with calls of other sizes and so on a GPU as theirs;
-    or where gradients are `wanted` of the arguments at these positions, of `entry(*args[:-1])` and its backward pass,
-    with the gradient of the result as the last of `args`."""
-    key = _key(entry, args, wanted, (timed, compared))
+    """The call `entry(*args)`, to be `timed` or not; or where gradients are `wanted` of the arguments at these
+    positions, of `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`.
+    Calls whose costs are compared are `on_one_gpu`."""
+    key = _key(entry, args, wanted, (timed, on_one_gpu))
     found = None if has_tensors(args) else _specs.get(key)
     if found is None:
         arguments = to_arguments(args)
         signature = repr((entry, arguments, wanted))
-        count = MANY if timed or compared else multiprocessors_for(arguments, signature)
+        count = MANY if timed or on_one_gpu else multiprocessors_for(arguments, signature)
         told = " timed" if timed else "" if count == MANY else f" with {count} multiprocessors"
         form = replace(_form(entry, arguments, wanted, count), is_timed=timed, is_exact=timed)
         found = CallSpec(form, signature + told, key)

@@ -113,12 +113,12 @@ class Subject:
         return f"Subject({self.submission.path!r})"
 
     def call(
-        self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), compared: bool = False
+        self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), on_one_gpu: bool = False
     ) -> Observation:
         """The observation of a call, as `call_spec` describes it."""
         args = tuple(args)
         self.calls.append(Call(entry, args, wanted=wanted))
-        this = call_spec(entry, args, wanted, compared=compared)
+        this = call_spec(entry, args, wanted, on_one_gpu=on_one_gpu)
         self.forms.setdefault(this.signature, this.form)
         observation = self._runs.known(this) or self._runs.run(Case(this, args, self.program(this)))
         self._note_kernels(observation, this.form)
@@ -139,10 +139,10 @@ class Subject:
             self._runs.limit = 0, False
 
     def traced(
-        self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), compared: bool = False
+        self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), on_one_gpu: bool = False
     ) -> Program:
         """The program of a call that no check makes: it is not run, and no other call depends on it."""
-        return self.retraced(call_spec(entry, tuple(args), wanted, compared=compared).form)
+        return self.retraced(call_spec(entry, tuple(args), wanted, on_one_gpu=on_one_gpu).form)
 
     def again(self, seen: Observation) -> Observation | None:
         """The call of `seen` made once more, after all calls in between; None where it became the very same program."""
@@ -452,23 +452,23 @@ def _certain(seen: Inspection, text: str) -> Inspection:
 
 
 class Entry:
-    """The function `name` of a submission, whose calls may be `compared` with each other: then the GPU is the same."""
+    """The function `name` of a submission; all of its calls see the same GPU where they are `on_one_gpu`."""
 
-    def __init__(self, subject: Subject, name: str, compared: bool = False) -> None:
+    def __init__(self, subject: Subject, name: str, on_one_gpu: bool = False) -> None:
         self._subject = subject
         self._name = name
-        self._compared = compared
+        self._on_one_gpu = on_one_gpu
 
     def on_one_gpu(self) -> Entry:
-        """The same function, whose calls see one GPU, and not by turns one with few multiprocessors."""
-        return Entry(self._subject, self._name, compared=True)
+        """The same function for calls whose costs are compared: by default, some see a GPU with few multiprocessors."""
+        return Entry(self._subject, self._name, on_one_gpu=True)
 
     def __repr__(self) -> str:
         return f"Entry({self._name!r})"
 
     def __call__(self, *args: Any) -> Observation:
         """The observation of a call with `args`: Input specs, tensors, numbers, None."""
-        return self._subject.call(self._name, args, compared=self._compared)
+        return self._subject.call(self._name, args, on_one_gpu=self._on_one_gpu)
 
     def gradient(
         self, *args: Any, upstream: Input, wanted: Sequence[int] = (0,), only: int | None = None
@@ -477,13 +477,13 @@ class Entry:
         arguments at the positions `wanted`, in this order; or the `only` one that a check is about. `upstream` is the
         gradient of the call's result, in any layout, and the last argument of a reference. Raises Failure where
         `backward` gives None."""
-        observation = self._subject.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted), self._compared)
+        observation = self._subject.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted), self._on_one_gpu)
         return observation if only is None else part_of(observation, list(wanted).index(only))
 
     def traced(self, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()) -> Program:
         """The program of a call with `args`, or of its backward pass as in `gradient`, of any size: it is not run."""
         given = args if upstream is None else (*args, upstream.named(UPSTREAM))
-        return self._subject.traced(self._name, given, tuple(wanted), self._compared)
+        return self._subject.traced(self._name, given, tuple(wanted), self._on_one_gpu)
 
     def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
         """A call with `args` (Input specs, see `strategies.normal`, numbers, None), whose values are drawn anew, timed

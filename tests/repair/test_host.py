@@ -283,8 +283,8 @@ def test_a_walk_of_host_code_gives_what_a_call_gave(path: str, monkeypatch: pyte
     text = Path("solutions", path).read_text()
     source, call, walked = ParsedSource(text), Subject.call, list[bool]()
 
-    def watched(subject: Any, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), compared: bool = False) -> Any:
-        seen = call(subject, entry, args, wanted, compared)
+    def watched(subject: Any, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), on_one_gpu: bool = False) -> Any:
+        seen = call(subject, entry, args, wanted, on_one_gpu)
         if sum(one.numel for one in args if isinstance(one, Input)) < 5000 and len(walked) < 40:
             given = tuple(one.tensor() if isinstance(one, Input) else one for one in args)
             replay = HostReplay(HostCall(entry, given, tuple(wanted)), seen.program, source, code_of(source))

@@ -65,6 +65,6 @@ def test_small_calls_are_traced_for_few_and_large_or_timed_ones_for_many() -> No
     small = [call_spec("add", (normal(n),)).form.multiprocessors for n in range(1, 200)]
     assert {count: small.count(count) > 30 for count in set(small)} == dict.fromkeys((MANY, *FEW), True)
     assert {call_spec("add", (normal(n),), timed=True).form.multiprocessors for n in range(1, 50)} == {MANY}
-    assert {call_spec("add", (normal(n),), compared=True).form.multiprocessors for n in range(1, 50)} == {MANY}
+    assert {call_spec("add", (normal(n),), on_one_gpu=True).form.multiprocessors for n in range(1, 50)} == {MANY}
     large = View(0, "float32", (MOST_ELEMENTS + 1,), (1,))
     assert {multiprocessors_for([large], str(key)) for key in range(50)} == {MANY}
