@@ -24,13 +24,9 @@ from tests.small import laid_out
 from tests.zygote import python_path
 
 REPORT = Report(
-    assignment="softmax",
-    status=Status.GRADED,
-    submission={"path": "a.py", "sha256": "", "cells": []},
+    assignment="softmax", status=Status.GRADED, submission={"path": "a.py", "sha256": "", "cells": []},
     checks=(Check("test_a", "Agrees with torch", Kind.CORRECTNESS, Outcome.PASSED, 10, 10),),
-    environment={"gradekit": "0.1.0", "torch": "2.13.0", "triton": "3.9.0", "gpu": None},
-    seconds=3.2,
-    seed=7,
+    environment={"gradekit": "0.1.0", "torch": "2.13.0", "triton": "3.9.0", "gpu": None}, seconds=3.2, seed=7,
 )
 TEXT = """\
 softmax  a.py

@@ -98,13 +98,8 @@ def test_the_metadata_are_complete(metadata: Metadata) -> None:
 
 
 PROVIDED = {
-    "yaml": "pyyaml",
-    "pynvml": "nvidia-ml-py",
-    "dask": "distributed",
-    "sympy": "torch",
-    "z3": "z3-solver",
-    "markupsafe": "jinja2",
-    "_pytest": "pytest",
+    "yaml": "pyyaml", "pynvml": "nvidia-ml-py", "dask": "distributed", "sympy": "torch", "z3": "z3-solver",
+    "markupsafe": "jinja2", "_pytest": "pytest",
 }
 """Packages whose distribution has another name, or that come with another."""
 

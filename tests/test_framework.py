@@ -20,11 +20,8 @@ from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
 
 GOOD = Inspection(
-    schema="course::f(Tensor x) -> Tensor",
-    graphs=(("linear", "course::f", "mul"),),
-    forward=("aten::mm", "triton_kernel_wrapper_functional"),
-    backward=("aten::mm",),
-    error="",
+    schema="course::f(Tensor x) -> Tensor", graphs=(("linear", "course::f", "mul"),),
+    forward=("aten::mm", "triton_kernel_wrapper_functional"), backward=("aten::mm",), error="",
     checks={"test_schema": ""},
 )
 DATA = encode(GOOD)

@@ -196,12 +196,8 @@ def test_workers_share_the_modules_below_the_folders_that_are_asked_for(
 
 
 ENDS = {
-    "pass": (0, ""),
-    "sys.exit()": (0, ""),
-    "sys.exit(3)": (3, ""),
-    "sys.exit('too few')": (1, "too few"),
-    "1 / 0": (1, "ZeroDivisionError: division by zero"),
-    "os.kill(os.getpid(), 9)": (-signal.SIGKILL, ""),
+    "pass": (0, ""), "sys.exit()": (0, ""), "sys.exit(3)": (3, ""), "sys.exit('too few')": (1, "too few"),
+    "1 / 0": (1, "ZeroDivisionError: division by zero"), "os.kill(os.getpid(), 9)": (-signal.SIGKILL, ""),
 }
 
 

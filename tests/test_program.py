@@ -46,8 +46,5 @@ def test_traffic_is_that_of_the_options_which_were_chosen_for_each_launch() -> N
     pick = Choice(((small,), (large,)), ("BLOCK=64", "BLOCK=128"))
     program = Program((), {}, (Allocate(1, 256), pick, pick), (), "none", {})
     assert [traffic.count(program, chosen=c).bytes_stored for c in ((0, 0), (0, 1), (1, 0), (1, 1))] == [
-        32,
-        272,
-        272,
-        512,
+        32, 272, 272, 512,
     ]

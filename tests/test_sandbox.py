@@ -354,11 +354,7 @@ def test_gradients_are_prefetched_too() -> None:
 
 
 @pytest.mark.parametrize("answer", [
-    "[]",
-    "{}",
-    '{"ok": 3}',
-    '{"ok": {"program": 3}}',
-    '{"error": {}}',
+    "[]", "{}", '{"ok": 3}', '{"ok": {"program": 3}}', '{"error": {}}',
     '{"error": {"cause": "no such", "message": "", "line": 1, "detail": ""}}',
 ])
 def test_an_answer_that_makes_no_sense_is_a_crash(answer: str) -> None:

@@ -45,6 +45,5 @@ def test_without_a_checkout_the_metadata_says_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(versions, "PROJECT", tmp_path / "gone.toml")
     monkeypatch.setattr(importlib.metadata, "metadata", lambda name: metadata)
     assert {name: str(accepted) for name, accepted in supported().items()} == {
-        "python": "<3.14,>=3.11",
-        "click": "<9,>=8.1",
+        "python": "<3.14,>=3.11", "click": "<9,>=8.1",
     }

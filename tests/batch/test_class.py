@@ -31,16 +31,9 @@ PIECE = 10
 """So many of these in one test, so that several cores share them."""
 
 CLASS = {
-    "ada": RIGHT,
-    "bob": WRONG,
-    "cyd": "def double(x:\n",
-    "dan": RIGHT,
-    "eve": "import os\nos._exit(0)\n",
-    "fay": "import os, signal\nos.kill(0, signal.SIGKILL)\ndef double(x):\n    return x\n",
-    "gus": OTHER,
-    "hal": "def double(x):\n    return x + x\n",
-    "ida": f"# Ida's\n{RIGHT}",
-    "joe": f"{WRONG}\n# by Joe\n",
+    "ada": RIGHT, "bob": WRONG, "cyd": "def double(x:\n", "dan": RIGHT, "eve": "import os\nos._exit(0)\n",
+    "fay": "import os, signal\nos.kill(0, signal.SIGKILL)\ndef double(x):\n    return x\n", "gus": OTHER,
+    "hal": "def double(x):\n    return x + x\n", "ida": f"# Ida's\n{RIGHT}", "joe": f"{WRONG}\n# by Joe\n",
     "kim": f"{OTHER}\n# by Kim\n",
 }
 """With so many, graders share what they find out; the last three are twins of others."""

@@ -150,9 +150,7 @@ def test_a_job_for_a_card_has_nothing_of_the_submission() -> None:
 
     from gradekit.batch.grader import SpeedJob
 
-    assert [field.name for field in fields(SpeedJob)] == [
-        "assignment", "release", "options", "name", "programs",
-    ]  # fmt: skip
+    assert [field.name for field in fields(SpeedJob)] == ["assignment", "release", "options", "name", "programs"]
 
 
 def test_a_scheduler_that_does_not_answer_is_a_sentence(root: Path) -> None:

@@ -38,8 +38,7 @@ REFUSED = {
     "no certificates": (("worker", "tls://localhost:8786"), "tls:// needs certificates: set GRADEKIT_CERTIFICATES"),
     "no class": (("regrade", "-a", "double", "-o", "ROOT/out"), "out is no class's folder yet"),
     "no class to mark": (
-        ("mark", "ada", "x", "-a", "double", "-o", "ROOT/out", "--why", "so"),
-        "no class's folder yet",
+        ("mark", "ada", "x", "-a", "double", "-o", "ROOT/out", "--why", "so"), "no class's folder yet",
     ),
 }
 

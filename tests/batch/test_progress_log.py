@@ -78,7 +78,6 @@ def test_the_two_lanes_count_apart() -> None:
     progress.measured("b", MEASURED)
     progress.measured("a", MEASURED)
     assert said == [
-        "[1/1] ada  40 / 70  (30 pending)",
-        "[speed 1/2, on NVIDIA H200] bob  70 / 70",
+        "[1/1] ada  40 / 70  (30 pending)", "[speed 1/2, on NVIDIA H200] bob  70 / 70",
         "[speed 2/2, on NVIDIA H200] ada  70 / 70",
     ]

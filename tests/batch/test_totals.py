@@ -50,9 +50,7 @@ def test_a_persons_mark_wins_and_says_why() -> None:
     (line,) = lines([handed("ada", "wrong")], marks=marked("ada", "test_matches_torch", 25))
     assert line.points == 65
     own = gradebook.marked(WRONG, "ada", marked("ada", "test_matches_torch", 25))
-    assert (own["checks"][1]["message"], own["checks"][1]["outcome"]) == (
-        "seen on my card (marked by tutor)", "failed",
-    )  # fmt: skip
+    assert (own["checks"][1]["message"], own["checks"][1]["outcome"]) == ("seen on my card (marked by tutor)", "failed")
     assert gradebook.marked(WRONG, "bob", marked("ada", "test_matches_torch", 25)) == WRONG
 
 

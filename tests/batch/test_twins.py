@@ -70,9 +70,7 @@ def test_a_twin_gets_the_result_with_its_own_lines_text_and_comments(tmp_path: P
 
 
 @pytest.mark.parametrize("other", [
-    TEXT.replace("x + 1", "x + 2"),
-    TEXT.replace("x + 1", "1 + x"),
-    TEXT.replace("Twice", "twice"),
+    TEXT.replace("x + 1", "x + 2"), TEXT.replace("x + 1", "1 + x"), TEXT.replace("Twice", "twice"),
     TEXT.replace("def f(x)", "def f(z)").replace("[x,", "[z,").replace(" x]", " z]"),
 ])
 def test_whatever_is_no_comment_makes_another_submission(tmp_path: Path, other: str) -> None:

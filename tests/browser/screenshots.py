@@ -15,8 +15,7 @@ from tests.browser.devtools import Browser
 FOLDER = sample.ROOT / "docs" / "screenshots"
 
 PAGES: dict[str, Callable[[], str]] = {
-    "steps": lambda: steps.render(json.loads(sample.FILE.read_text())),
-    "report": sample_reports.report_page,
+    "steps": lambda: steps.render(json.loads(sample.FILE.read_text())), "report": sample_reports.report_page,
     "class": sample_reports.dashboard_page,
 }
 

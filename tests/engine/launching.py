@@ -21,15 +21,9 @@ def view(storage: int, tensor: torch.Tensor) -> View:
 
 
 def program(
-    kernel: Any,
-    grid: Sequence[int],
-    inputs: Sequence[torch.Tensor],
-    outputs: Sequence[torch.Tensor] = (),
-    numbers: Sequence[int | float] = (),
-    fill: int | None = None,
-    addresses: dict[int, int] | None = None,
-    options: dict[str, Any] | None = None,
-    **constants: Any,
+    kernel: Any, grid: Sequence[int], inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor] = (),
+    numbers: Sequence[int | float] = (), fill: int | None = None, addresses: dict[int, int] | None = None,
+    options: dict[str, Any] | None = None, **constants: Any,
 ) -> Program:
     """kernel[grid](*inputs, *outputs, *numbers, **constants): storages in that order, outputs allocated like those given."""
     values = dict(zip(kernel.arg_names, [*inputs, *outputs, *numbers], strict=False)) | constants
@@ -48,13 +42,8 @@ def program(
 
 
 def launched(
-    kernel: Any,
-    grid: Sequence[int],
-    inputs: Sequence[torch.Tensor],
-    *args: Any,
-    budget: Budget | None = None,
-    conditions: Conditions = USUAL,
-    **more: Any,
+    kernel: Any, grid: Sequence[int], inputs: Sequence[torch.Tensor], *args: Any, budget: Budget | None = None,
+    conditions: Conditions = USUAL, **more: Any,
 ) -> RunResult:
     """What comes of `program` on these inputs."""
     return run(program(kernel, grid, inputs, *args, **more), inputs, budget=budget, conditions=conditions)

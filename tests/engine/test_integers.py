@@ -128,10 +128,8 @@ def test_sums_of_ranges_stay_lazy_and_right(base, program, row, size):
     pid = Affine(0, (1, 0), 0, 2)
     lanes = Affine(0, (0, 1), 0, size - 1)
     total = integers.addi(
-        integers.addi(integers.muli(pid, program, 32, shape), integers.muli(lanes, row, 32, shape), 32, shape),
-        base,
-        32,
-        shape,
+        integers.addi(integers.muli(pid, program, 32, shape), integers.muli(lanes, row, 32, shape), 32, shape), base,
+        32, shape,
     )
     expected = base + torch.arange(3)[:, None] * program + torch.arange(size) * row
     assert not isinstance(total, torch.Tensor)

@@ -52,9 +52,7 @@ steps = st.tuples(st.integers(0, 9), st.integers(-3, 9), st.integers(-3, 3))
 
 @settings(deadline=None)
 @given(
-    base=st.integers(-60, 60),
-    by=steps,
-    limit=st.integers(-40, 40),
+    base=st.integers(-60, 60), by=steps, limit=st.integers(-40, 40),
     predicate=st.sampled_from(["slt", "sle", "sgt", "sge"]),
 )
 def test_a_comparison_put_off_is_the_comparison(base: int, by: tuple[int, ...], limit: int, predicate: str) -> None:

@@ -252,9 +252,7 @@ def last_one_sums_tiles(x, out, parts, counter, B: tl.constexpr, BARRIER: tl.con
 
 TILES = [torch.empty(8, dtype=torch.int32), torch.empty(1, dtype=torch.int32)]
 LAST_OF_TILES = [
-    torch.empty(8, dtype=torch.int32),
-    torch.empty(32, dtype=torch.int32),
-    torch.empty(1, dtype=torch.int32),
+    torch.empty(8, dtype=torch.int32), torch.empty(32, dtype=torch.int32), torch.empty(1, dtype=torch.int32),
 ]
 
 

@@ -141,8 +141,7 @@ def test_what_the_order_of_programs_decides_is_a_variant():
     made = program(first_come, (13,), [X], [torch.empty(13), torch.empty(1, dtype=torch.int32)], fill=0)
     variants = tried(made, [X]).variants
     assert [v.circumstance for v in variants] == [
-        "With the programs in reverse order",
-        "With the programs in another order",
+        "With the programs in reverse order", "With the programs in another order",
     ]
     assert variants[0].results[0].tolist() == X.tolist()[::-1]
 

@@ -194,22 +194,7 @@ def test_ttir(answer: dict[str, Any]) -> None:
     bases = [kernel["ttir"] for _, kernel in answer["program"]["kernels"]["items"]]
     bases += ["\n".join(line for line in base.split("\n") if not line.startswith("#")) for base in bases]
     pieces = [
-        "<",
-        ">",
-        "{",
-        "}",
-        "(",
-        ")",
-        '"',
-        "loc(",
-        "tensor<",
-        "!tt.ptr<",
-        "%",
-        "#loc",
-        "^bb0",
-        "\0",
-        "é",
-        "9" * 30,
+        "<", ">", "{", "}", "(", ")", '"', "loc(", "tensor<", "!tt.ptr<", "%", "#loc", "^bb0", "\0", "é", "9" * 30,
     ]
     fuzzed("TTIR", mutations.texts(bases, pieces), refused_with(TTIRError, parse))
 

@@ -52,8 +52,7 @@ SUBMISSIONS = [
     path
     for name in CALLS
     for path in [
-        ROOT / "solutions" / name / "solution.py",
-        *sorted((ROOT / "solutions" / name).glob("right_*.py")),
+        ROOT / "solutions" / name / "solution.py", *sorted((ROOT / "solutions" / name).glob("right_*.py")),
         *right.files(name),
     ]
     if path.name not in ATOMIC

@@ -213,10 +213,7 @@ def test_an_answer_that_makes_no_sense_is_a_fault(monkeypatch: pytest.MonkeyPatc
 
 
 HOSTILE = {
-    "nothing": "",
-    "not TTIR": "MZ\0\1" * 100,
-    "deep": "module {" + "scf.if " * 20_000,
-    "deep brackets": "(" * 300_000,
+    "nothing": "", "not TTIR": "MZ\0\1" * 100, "deep": "module {" + "scf.if " * 20_000, "deep brackets": "(" * 300_000,
     "huge tensors": 'module { tt.func public @k(%a: tensor<1099511627776x1099511627776xf32>) { tt.return } }',
     "no end": "module {\n  tt.func public @k() {\n" + "  %0 = arith.constant 1 : i32\n" * 50_000,
     "an operation of LLVM's": 'module { tt.func public @k() { llvm.call @system() : () -> () tt.return } }',

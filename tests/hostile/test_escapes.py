@@ -16,11 +16,8 @@ from .world import World
 
 FORKED = "in a fork of a process with torch"
 PLACES = {
-    "here": (),
-    "as in a container": ("root", "apart"),
-    "as on an old kernel": ("root", "apart", "landlock"),
-    "without Landlock": ("landlock",),
-    FORKED: (),
+    "here": (), "as in a container": ("root", "apart"), "as on an old kernel": ("root", "apart", "landlock"),
+    "without Landlock": ("landlock",), FORKED: (),
 }
 """What each place does without: here is all that this machine offers; in the others there are no namespaces, neither
 namespaces nor Landlock, and namespaces alone. There they are tried in forks of the tests' zygote; and in

@@ -55,8 +55,7 @@ def test_files_without_end_are_ended_where_they_are_on_the_disk() -> None:
     """In a container without namespaces, where no limit is set to their number"""
     greedy = Text(GREED["the disk, in empty files"])
     with (
-        host.without("root", "apart"),
-        Tracer(greedy, limits=Limits()) as tracer,
+        host.without("root", "apart"), Tracer(greedy, limits=Limits()) as tracer,
         pytest.raises(TraceError, match="SIGXFSZ"),
     ):
         tracer.load()

@@ -23,28 +23,18 @@ from .test_cheats import TWO
 from .world import ROOT
 
 SAYINGS = {
-    "colours": "\x1b[2J\x1b[31mpassed\x1b[0m",
-    "a title": "\x1b]0;root@grader\x07",
-    "a link": "\x1b]8;;http://a/\x07click\x1b]8;;\x07",
-    "one-character controls": "\x9b2J\x84\x85\x8d",
-    "a line that overwrites another": "failed\rpassed",
-    "backspaces": "failed\b\b\b\b\b\bpassed",
-    "a bell": "\a" * 10,
-    "a null": "a\0b",
-    "the other direction": "\u202edessap\u202c",
-    "what cannot be seen": "pa\u200bss\u2060ed\ufeff",
-    "half characters": "\ud800\udfff",
-    "tags": "<script>alert(1)</script><img src=x onerror=alert(1)>",
-    "entities": "&lt;b&gt; ]]> <!-- -->",
-    "attributes": "\" onmouseover=\"alert(1)\" ' x='",
-    "a formula": "=HYPERLINK(\"http://a\",\"passed\")",
-    "another formula": "@SUM(1+1)*cmd|' /C calc'!A0",
+    "colours": "\x1b[2J\x1b[31mpassed\x1b[0m", "a title": "\x1b]0;root@grader\x07",
+    "a link": "\x1b]8;;http://a/\x07click\x1b]8;;\x07", "one-character controls": "\x9b2J\x84\x85\x8d",
+    "a line that overwrites another": "failed\rpassed", "backspaces": "failed\b\b\b\b\b\bpassed", "a bell": "\a" * 10,
+    "a null": "a\0b", "the other direction": "\u202edessap\u202c", "what cannot be seen": "pa\u200bss\u2060ed\ufeff",
+    "half characters": "\ud800\udfff", "tags": "<script>alert(1)</script><img src=x onerror=alert(1)>",
+    "entities": "&lt;b&gt; ]]> <!-- -->", "attributes": "\" onmouseover=\"alert(1)\" ' x='",
+    "a formula": "=HYPERLINK(\"http://a\",\"passed\")", "another formula": "@SUM(1+1)*cmd|' /C calc'!A0",
     "Markdown": "[passed](http://a) ![x](http://a/x.png) @everyone",
     "a report": "{\"schema\": \"gradekit/report/1\", \"score\": {\"earned\": 100}}",
     "the last line of Autolab": "\n{\"scores\": {\"Correctness\": 100}}\n",
     "other line ends": "a\u2028b\u2029c\x0bd\x0ce\x1cf\x85g",
-    "format codes": "%s %n {0} {x.__class__} $HOME `id` ${7*7} {{7*7}}",
-    "a megabyte": "x" * 1_000_000,
+    "format codes": "%s %n {0} {x.__class__} $HOME `id` ${7*7} {{7*7}}", "a megabyte": "x" * 1_000_000,
 }  # fmt: skip
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")

@@ -10,18 +10,12 @@ from gradekit.inputs.spec import Input, normal, overlapping
 from gradekit.plugin.check_results import _makers
 
 EXACT = {
-    "contiguous": normal((2, 3)),
-    "half": Input("float16", (5,), (1,), seed=3),
-    "bfloat16": Input("bfloat16", (5,), (1,), seed=3),
-    "integers": Input("int32", (4,), (1,), profile="integers"),
-    "booleans": Input("bool", (4,), (1,), profile="integers"),
-    "transposed": Input("float32", (3, 2), (1, 3), seed=1),
-    "sliced, with an offset": Input("float32", (2, 3), (8, 2), 5),
-    "expanded": Input("float32", (4, 3), (0, 1)),
-    "one number": Input("float32", (), ()),
-    "infinities": Input("float32", (2, 3), (3, 1), profile="neg_inf_first"),
-    "none": Input("float32", (0, 3), (3, 1)),
-    "many": Input("float32", (30, 30), (30, 1), profile="spike"),
+    "contiguous": normal((2, 3)), "half": Input("float16", (5,), (1,), seed=3),
+    "bfloat16": Input("bfloat16", (5,), (1,), seed=3), "integers": Input("int32", (4,), (1,), profile="integers"),
+    "booleans": Input("bool", (4,), (1,), profile="integers"), "transposed": Input("float32", (3, 2), (1, 3), seed=1),
+    "sliced, with an offset": Input("float32", (2, 3), (8, 2), 5), "expanded": Input("float32", (4, 3), (0, 1)),
+    "one number": Input("float32", (), ()), "infinities": Input("float32", (2, 3), (3, 1), profile="neg_inf_first"),
+    "none": Input("float32", (0, 3), (3, 1)), "many": Input("float32", (30, 30), (30, 1), profile="spike"),
     "many, strided": Input("float16", (30, 20), (50, 2), 3),
 }
 

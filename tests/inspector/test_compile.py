@@ -90,11 +90,7 @@ def test_a_compilation_that_does_not_end_is_ended_and_keeps_the_stages_it_had(mo
 
 def test_an_option_that_names_a_file_or_has_a_wrong_type_never_reaches_the_compiler() -> None:
     options = {
-        "num_warps": 8,
-        "num_stages": True,
-        "ir_override": "/etc/passwd",
-        "ptx_options": "--help",
-        "maxnreg": "9",
+        "num_warps": 8, "num_stages": True, "ir_override": "/etc/passwd", "ptx_options": "--help", "maxnreg": "9",
     }
     assert compiling._request(CompileJob(Kernel("k", NOTHING, options), 90))["options"] == {"num_warps": 8}
 

@@ -66,9 +66,7 @@ AMDGCN = """\
 
 def test_an_instruction_of_machine_code_knows_the_innermost_line_of_the_submission() -> None:
     found = [(i.opcode, i.line) for i in instructions("sass", SASS, "submission.py")]
-    assert found == [
-        ("IADD3", 17), ("LDG.E.128", 17), ("HGMMA.64x128x16.F32", 44), ("HFMA2.MMA", 44), ("STL.64", None),
-    ]  # fmt: skip
+    assert found == [("IADD3", 17), ("LDG.E.128", 17), ("HGMMA.64x128x16.F32", 44), ("HFMA2.MMA", 44), ("STL.64", None)]
 
 
 def test_what_multiplies_matrices_and_what_goes_to_memory_is_told_from_the_rest() -> None:
@@ -130,9 +128,7 @@ ODD = float16(4096, 1000), float16(1000, 4096)
 
 def test_a_dot_knows_its_line_tile_and_dtypes() -> None:
     (dot,) = dots(module("matmul", *ODD), "submission.py")
-    assert (dot.line, dot.m, dot.n, dot.k, dot.left, dot.result) == (
-        line("dot"), 64, 64, 32, "float16", "float32",
-    )  # fmt: skip
+    assert (dot.line, dot.m, dot.n, dot.k, dot.left, dot.result) == (line("dot"), 64, 64, 32, "float16", "float32")
 
 
 def test_an_access_knows_the_arguments_that_its_addresses_and_its_mask_depend_on_through_the_loop() -> None:

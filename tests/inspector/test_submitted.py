@@ -39,9 +39,7 @@ def test_the_record_is_json_with_a_kernel_and_its_sentences() -> None:
     record = json.loads(result.output)
     (kernel,) = record["kernels"]
     assert (record["schema"], record["target"], record["inputs"][0]["shape"]) == (
-        "gradekit/inspection/1",
-        "sm_80",
-        [8192, 1000],
+        "gradekit/inspection/1", "sm_80", [8192, 1000],
     )
     assert {sentence["kind"] for sentence in kernel["sentences"]} == {"narrow-load", "narrow-store"}
     assert kernel["registers"] > 0 and kernel["occupancy"]["limit"]

@@ -138,8 +138,7 @@ def test_what_is_missing_of_an_operator_is_named_with_its_line(old: str, new: st
 
 
 @pytest.mark.parametrize(
-    "text",
-    [RIGHT, RIGHT.replace(DECORATOR, DECORATOR.replace("triton_op", "custom_op")) + FAKE, "def f(:", "x = 1\n"],
+    "text", [RIGHT, RIGHT.replace(DECORATOR, DECORATOR.replace("triton_op", "custom_op")) + FAKE, "def f(:", "x = 1\n"],
 )
 def test_nothing_is_said_of_an_operator_that_is_whole(text: str) -> None:
     assert operator_mistake(text, Cause.EXCEPTION) is None

@@ -281,8 +281,7 @@ def test_a_result_that_was_right_elsewhere_is_compared_here() -> None:
 
 
 @pytest.mark.parametrize("change", [
-    lambda known, expected: known.results[0].add_(1),
-    lambda known, expected: expected.exact.add_(1),
+    lambda known, expected: known.results[0].add_(1), lambda known, expected: expected.exact.add_(1),
     lambda known, expected: setattr(known, "substitute", lambda wanted: [torch.zeros(4)]),
     lambda known, expected: setattr(known, "findings", [Finding(Cause.DEVICE_ASSERT, "the assertion fails")]),
 ], ids=["a changed result", "a changed reference", "a trivial result", "a run that was stopped"])

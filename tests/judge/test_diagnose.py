@@ -48,8 +48,7 @@ OPERATIONS = (
     "tt.store %q, %o : tensor<64x!tt.ptr<f32>> loc(#loc9)",
     'tt.store %q, %o, %m : tensor<64x!tt.ptr<f32>> loc("/s/submission.py":17:5)',
     "%z = tt.load %b {boundaryCheck = array<i32: 0, 1>, padding = 1 : i32} : !tt.ptr<tensor<4x4xf32>> loc(#loc5)",
-    "%w = tt.load %b : !tt.ptr<tensor<4x4xf32>> loc(#loc6)",
-    "%e = math.exp %x : tensor<64xf32> loc(#loc2)",
+    "%w = tt.load %b : !tt.ptr<tensor<4x4xf32>> loc(#loc6)", "%e = math.exp %x : tensor<64xf32> loc(#loc2)",
 )
 TTIR = kernel_of(*OPERATIONS)
 
@@ -77,11 +76,8 @@ class Run:
 
 
 def judged(
-    function: Callable[..., torch.Tensor],
-    inputs: Sequence[Input],
-    wrong: torch.Tensor | Callable[..., torch.Tensor],
-    *findings: Finding,
-    **run: Any,
+    function: Callable[..., torch.Tensor], inputs: Sequence[Input], wrong: torch.Tensor | Callable[..., torch.Tensor],
+    *findings: Finding, **run: Any,
 ) -> Diagnosis | None:
     """The diagnosis of a submission that gives `wrong` (a tensor, or a function of the inputs) for `function`."""
     result = wrong if isinstance(wrong, torch.Tensor) else wrong(*(i.tensor() for i in inputs))
@@ -149,8 +145,7 @@ def test_an_unmasked_load_that_runs_off_the_end_is_a_missing_mask() -> None:
 def test_a_missing_mask_is_named_also_where_the_result_happens_to_be_right() -> None:
     cause, sentence = said(found(out_of_bounds(33), [plain(33)], torch.zeros(33)))
     assert (cause, sentence) == (
-        Cause.MISSING_MASK,
-        "The last, partial block is not masked: line 18 loads without a mask.",
+        Cause.MISSING_MASK, "The last, partial block is not masked: line 18 loads without a mask.",
     )
 
 

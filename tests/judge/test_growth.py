@@ -24,10 +24,8 @@ class Costing:
     """An entry whose calls allocate, launch and move what functions of the shape say, and keep so many bytes."""
 
     def __init__(
-        self,
-        used: Callable[..., float] = lambda *shape: math.prod(shape),
-        launched: Callable[..., int] = lambda *shape: 1,
-        moved: Callable[..., float] = lambda *shape: math.prod(shape),
+        self, used: Callable[..., float] = lambda *shape: math.prod(shape),
+        launched: Callable[..., int] = lambda *shape: 1, moved: Callable[..., float] = lambda *shape: math.prod(shape),
         kept: int = 0,
     ) -> None:
         self.used, self.launched, self.moved, self.kept = used, launched, moved, kept
@@ -50,10 +48,8 @@ CALL = (normal((1, 2, 300, 32)), normal((1, 2, 300, 32)), normal((1, 2, 300, 32)
 
 
 @pytest.mark.parametrize("used", [
-    lambda B, H, S, D: B * H * S * D * 4,
-    lambda B, H, S, D: B * H * ((S + 127) // 128) * 128 * D * 20 + 4096,
-    lambda B, H, S, D: B * H * S * 4 + B * H * S * D * 2,
-    lambda B, H, S, D: B * H * S * D * (4 if S < 128 else 40),
+    lambda B, H, S, D: B * H * S * D * 4, lambda B, H, S, D: B * H * ((S + 127) // 128) * 128 * D * 20 + 4096,
+    lambda B, H, S, D: B * H * S * 4 + B * H * S * D * 2, lambda B, H, S, D: B * H * S * D * (4 if S < 128 else 40),
     lambda B, H, S, D: B * H * S * D * (136 + min(S, 128)),
 ])
 def test_what_grows_as_declared_is_right(used: Callable[..., float]) -> None:

@@ -35,10 +35,7 @@ def observed(*findings: Finding, steps: tuple = (), **counters: int) -> Any:
     """A run over X with a result like it; counters not named are 0."""
     counts = dict.fromkeys(("bytes_loaded", "bytes_stored", "bytes_allocated", "launches"), 0) | counters
     return SimpleNamespace(
-        inputs=[X, 3],
-        results=[torch.zeros(8, 16)],
-        findings=findings,
-        counters=SimpleNamespace(**counts),
+        inputs=[X, 3], results=[torch.zeros(8, 16)], findings=findings, counters=SimpleNamespace(**counts),
         program=program(*steps) if steps else None,
     )
 

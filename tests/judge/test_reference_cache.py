@@ -116,12 +116,7 @@ def test_equal_tensors_have_one_content() -> None:
 
 
 @pytest.mark.parametrize("other", [
-    ONE + 1,
-    ONE.flatten(),
-    ONE.view(3, 2),
-    ONE.double(),
-    ONE.view(torch.int32),
-    ONE.t().contiguous().t(),
+    ONE + 1, ONE.flatten(), ONE.view(3, 2), ONE.double(), ONE.view(torch.int32), ONE.t().contiguous().t(),
     torch.cat([ONE, ONE]),
 ])
 def test_another_tensor_has_another_content(other: torch.Tensor) -> None:

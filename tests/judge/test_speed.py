@@ -35,14 +35,8 @@ RATIOS = {"softmax of 128 rows": 1.963, "softmax of 4096 rows": 1.204, "matmul u
 
 
 def series(
-    truth: float = 1.5,
-    rounds: int = 16,
-    *,
-    seed: int = 0,
-    wobble: float = 0.002,
-    jitter: float = 0.01,
-    student: float = 20e-6,
-    slowdown: Callable[[int], float] = lambda number: 1.0,
+    truth: float = 1.5, rounds: int = 16, *, seed: int = 0, wobble: float = 0.002, jitter: float = 0.01,
+    student: float = 20e-6, slowdown: Callable[[int], float] = lambda number: 1.0,
 ) -> list[Round]:
     """Rounds whose ratio is `truth`: `wobble` from round to round, `jitter` from sample to sample (both relative), and
     both sides slower by a factor that depends on the round."""
@@ -92,8 +86,7 @@ def test_more_rounds_make_the_interval_narrower() -> None:
 
 def test_typical_seconds_are_those_of_the_rounds_that_count() -> None:
     rounds = [
-        *series(student=10e-6),
-        *(Round({"student": (1.0,), "eager": (1.0,)}, {}, ("too hot",)) for _ in range(9)),
+        *series(student=10e-6), *(Round({"student": (1.0,), "eager": (1.0,)}, {}, ("too hot",)) for _ in range(9)),
     ]
     assert seconds(rounds, "student") == pytest.approx(10e-6, rel=0.01)
 

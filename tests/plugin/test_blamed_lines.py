@@ -30,12 +30,9 @@ def add(x, y):
 '''
 X, Y, OUT = (View(storage, "float32", (4,), (1,)) for storage in range(3))
 PROGRAM = Program(
-    inputs=(X, Y),
-    storages={0: 16, 1: 16},
-    steps=(Allocate(2, 16, Source(14)), Launch("k", (1, 1, 1), (X, Y, OUT), Source(15))),
-    results=(OUT,),
-    returned="tensor",
-    kernels={"k": Kernel("kernel", "")},
+    inputs=(X, Y), storages={0: 16, 1: 16},
+    steps=(Allocate(2, 16, Source(14)), Launch("k", (1, 1, 1), (X, Y, OUT), Source(15))), results=(OUT,),
+    returned="tensor", kernels={"k": Kernel("kernel", "")},
 )
 
 

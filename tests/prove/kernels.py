@@ -109,8 +109,7 @@ class Writer:
         name = f"%v{self.count}"
         self.lines += [
             f"    {name} = scf.for %i{name[1:]} = {low} to {high} step {step} iter_args(%c{name[1:]} = {initial}) -> ({i32}) : i32 {{",
-            f"      %n{name[1:]} = arith.addi %c{name[1:]}, {rise} : {i32}",
-            f"      scf.yield %n{name[1:]} : {i32}",
+            f"      %n{name[1:]} = arith.addi %c{name[1:]}, {rise} : {i32}", f"      scf.yield %n{name[1:]} : {i32}",
             "    }",
         ]
         self.numbers.append(name)

@@ -94,8 +94,7 @@ RIGHT = {
     "persistent, in chunks": _text(_ROWS, PERSISTENT, _CHUNKS),
     "persistent, counted": _text("tile = tl.program_id(0) + turn * PROGRAMS\n" + _ROWS, PERSISTENT, _COUNTED),
     "persistent, all turns": _text(
-        "tile = tl.program_id(0) + turn * PROGRAMS\nif tile < tiles_m * tiles_n:\n" + "    " + _ROWS,
-        PERSISTENT,
+        "tile = tl.program_id(0) + turn * PROGRAMS\nif tile < tiles_m * tiles_n:\n" + "    " + _ROWS, PERSISTENT,
         "for turn in range(0, tl.cdiv(tiles_m * tiles_n, PROGRAMS)):",
     ).replace("        compute(", "            compute("),
 }

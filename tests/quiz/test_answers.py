@@ -96,6 +96,5 @@ def test_a_digest_tells_one_answer_from_another() -> None:
 
 def test_an_answer_to_what_was_not_asked_is_noted_with_the_nearest_question() -> None:
     assert unknown(["assignment", "grip", "zzz"], [GRID, WHY]) == [
-        "There is no question grip; did you mean grid?",
-        "There is no question zzz.",
+        "There is no question grip; did you mean grid?", "There is no question zzz.",
     ]

@@ -86,9 +86,7 @@ for path in sys.argv[1:]:
 def test_the_mends_and_their_order_are_the_same_in_every_process() -> None:
     """Sets of strings are walked in another order in each process; which mends fit the budget must not depend on it."""
     paths = [
-        "solutions/matmul/solution.py",
-        "solutions/custom_op/solution.py",
-        "solutions/layer_norm/right_column_sums.py",
+        "solutions/matmul/solution.py", "solutions/custom_op/solution.py", "solutions/layer_norm/right_column_sums.py",
     ]
     said = [
         subprocess.run(

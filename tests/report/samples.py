@@ -48,8 +48,6 @@ def record(*checks: Check, **changes: Any) -> dict[str, Any]:
 
 
 REJECTED: dict[str, Any] = {
-    "status": Status.REJECTED,
-    "message": "Python cannot read line 2 of submission.py: expected ':'",
-    "cause": Cause.SYNTAX_ERROR,
-    "source": SourceLine(2, "def f(x)"),
+    "status": Status.REJECTED, "message": "Python cannot read line 2 of submission.py: expected ':'",
+    "cause": Cause.SYNTAX_ERROR, "source": SourceLine(2, "def f(x)"),
 }

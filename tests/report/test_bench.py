@@ -11,9 +11,7 @@ from gradekit.report.terminal import Look
 def row(size: int, student: float, eager: float, compiled: float, binds: str = "memory") -> dict[str, Any]:
     """A size at which `size` kilobytes move and twice as many thousand operations are done; times in microseconds."""
     return {
-        "size": size,
-        "error": "",
-        "microseconds": {"student": student, "eager": eager, "compiled": compiled},
+        "size": size, "error": "", "microseconds": {"student": student, "eager": eager, "compiled": compiled},
         "ratios": {"eager": {"value": eager / student}, "compiled": {"value": compiled / student}},
         "roofline": {"bytes_least": 1000 * size, "flops": 2000 * size, "binds": binds},
         "roofline_microseconds": size / 4.0,
@@ -27,9 +25,7 @@ RECORD: dict[str, Any] = {
     "vary": 4096,
     "environment": {"gpu": "NVIDIA H200"},
     "rows": [
-        row(16, 8.0, 16.0, 8.5),
-        row(32, 10.0, 20.0, 10.0),
-        {"size": 64, "error": "The card went away.", "inputs": []},
+        row(16, 8.0, 16.0, 8.5), row(32, 10.0, 20.0, 10.0), {"size": 64, "error": "The card went away.", "inputs": []},
     ],
 }
 

@@ -64,9 +64,7 @@ LEAVING = {
 @pytest.mark.parametrize("leaving", LEAVING.values(), ids=LEAVING)
 def test_every_grade_that_leaves_counts_what_is_pending_alike(leaving: Any) -> None:
     shares = [(found, policy, round(leaving(found, policy), 4)) for found in (PERFECT, HALF) for policy in PendingPolicy]
-    assert [share for *_, share in shares] == [
-        1.0, round(40 / 70, 4), 1.0, 0.5, round(40 / 110, 4), round(70 / 110, 4),
-    ]  # fmt: skip
+    assert [share for *_, share in shares] == [1.0, round(40 / 70, 4), 1.0, 0.5, round(40 / 110, 4), round(70 / 110, 4)]
 
 
 def test_a_perfect_submission_without_a_gpu_is_a_whole_by_default() -> None:

@@ -6,15 +6,8 @@ from gradekit.report.inspection import render, render_stage
 from gradekit.report.terminal import Look
 
 DOT = {
-    "line": 9,
-    "left": "float32",
-    "right": "float32",
-    "result": "float32",
-    "m": 64,
-    "n": 32,
-    "k": 16,
-    "precision": "ieee",
-    "in_loop": True,
+    "line": 9, "left": "float32", "right": "float32", "result": "float32", "m": 64, "n": 32, "k": 16,
+    "precision": "ieee", "in_loop": True,
 }
 LOAD = {"line": 7, "kind": "load", "dtype": "float16", "itemsize": 2, "elements": 1024}
 
@@ -76,13 +69,7 @@ def test_a_stage_stands_under_the_lines_that_it_comes_from() -> None:
     stage = [{"kernel": "k", "label": "", "rows": [[None, "module {"], [2, "a"], [2, "b"], [1, "c"]]}]
     shown = render_stage(stage, ["first", "second"], RECORD["submission"])
     assert shown.splitlines() == [
-        "k",
-        "    module {",
-        "  line 2      │ second",
-        "    a",
-        "    b",
-        "  line 1      │ first",
-        "    c",
+        "k", "    module {", "  line 2      │ second", "    a", "    b", "  line 1      │ first", "    c",
     ]
 
 

@@ -14,8 +14,7 @@ from .samples import FAILED, PASSED, record
 
 CALL = {
     "snippet": 'x = torch.tensor([1.0, 2.0], device="cuda")\nupstream = torch.tensor([1.0, 1.0], device="cuda")\nx.requires_grad_()',
-    "call": "torch.autograd.grad(square(x), [x], upstream)",
-    "reference": "test_square.slope(x, upstream)",
+    "call": "torch.autograd.grad(square(x), [x], upstream)", "reference": "test_square.slope(x, upstream)",
 }
 EXAMPLE = {**(FAILED.counterexample or {}), **CALL}
 

@@ -38,9 +38,7 @@ SPEED: dict[str, Any] = {
     "notes": [],
 }  # fmt: skip
 TIMED = Check("test_speed", "Is as fast as torch", Kind.SPEED, Outcome.PASSED, 20, 20, details={"speed": SPEED})
-BONUS = Check(
-    "test_bonus", "Is faster yet", Kind.SPEED, Outcome.FAILED, 0, 5, "It is 1.22 times as fast.", bonus=True
-)  # fmt: skip
+BONUS = Check("test_bonus", "Is faster yet", Kind.SPEED, Outcome.FAILED, 0, 5, "It is 1.22 times as fast.", bonus=True)
 HERE = ENVIRONMENT | {"gpu": "NVIDIA H200", "gpu_uuid": "GPU-0", "driver": "580.82.07"}
 
 

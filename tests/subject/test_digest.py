@@ -131,11 +131,8 @@ def test_names_lines_and_options_do_nothing(other: Program) -> None:
 
 
 @pytest.mark.parametrize("other", [
-    replace(PLAIN, storages={0: 404}),
-    replace(PLAIN, addresses={0: 1 << 40}),
-    replace(PLAIN, results=()),
-    replace(PLAIN, kept=1),
-    replace(PLAIN, steps=(LAUNCH, FILL)),
+    replace(PLAIN, storages={0: 404}), replace(PLAIN, addresses={0: 1 << 40}), replace(PLAIN, results=()),
+    replace(PLAIN, kept=1), replace(PLAIN, steps=(LAUNCH, FILL)),
     replace(PLAIN, steps=(FILL, replace(LAUNCH, grid=(1, 2, 1)))),
     replace(PLAIN, steps=(FILL, replace(LAUNCH, args=(X, Scalar(4, "i64"))))),
     replace(PLAIN, steps=(FILL, replace(LAUNCH, args=(X, Scalar(True, "i32"))))),

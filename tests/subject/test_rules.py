@@ -35,8 +35,7 @@ HERE, THERE = 'loc("/tmp/submission.py":3:1)', 'loc("/lib/torch/sparse/_triton_o
 KERNELS_OF = {
     "k": Kernel("k", f'tt.store {HERE} loc("/lib/triton/language/standard.py":7:1)'),
     "empty": Kernel("empty", f"module {{\n  tt.func public @empty() {{\n    tt.return {HERE}\n  }} {HERE}\n}}"),
-    "foreign": Kernel("f", f"tt.store {THERE}"),
-    "mixed": Kernel("m", f"tt.store {HERE} {THERE}"),
+    "foreign": Kernel("f", f"tt.store {THERE}"), "mixed": Kernel("m", f"tt.store {HERE} {THERE}"),
 }
 
 

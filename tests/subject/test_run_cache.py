@@ -56,10 +56,7 @@ def test_the_same_question_is_answered_without_running_again() -> None:
 
 
 @pytest.mark.parametrize("other", [
-    lambda: key(1),
-    lambda: key(program=OTHER),
-    lambda: key(option=1),
-    lambda: key(allow=()),
+    lambda: key(1), lambda: key(program=OTHER), lambda: key(option=1), lambda: key(allow=()),
     lambda: key(program=replace(PROGRAM, kept=1)),
 ])
 def test_any_difference_is_another_question(other: Callable[[], bytes]) -> None:

@@ -22,13 +22,9 @@ def timed(student: float = 1e-4, eager: float = 2e-4, compiled: float = 1e-4, **
     """A call on [1024, 1024] that took so many seconds."""
     noise = changes.pop("noise", 0.0)
     values: dict[str, Any] = {
-        "entry": "softmax",
-        "args": (normal((1024, 1024)),),
-        "program": PROGRAM,
-        "card": "Test Card",
+        "entry": "softmax", "args": (normal((1024, 1024)),), "program": PROGRAM, "card": "Test Card",
         "rounds": rounds(student, eager=eager, compiled=compiled, noise=noise),
-        "counters": Counters(launches=2, bytes_allocated=1 << 22),
-        "work": Work(8 << 20, 16 << 20, 5e6, "float32"),
+        "counters": Counters(launches=2, bytes_allocated=1 << 22), "work": Work(8 << 20, 16 << 20, 5e6, "float32"),
         "ceilings": CEILINGS,
     }
     return Timed(**values | changes)

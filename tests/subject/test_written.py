@@ -95,8 +95,7 @@ def test_an_entry_may_work_in_place_or_write_to_out_whatever_it_returns(
 
 def test_elements_that_are_not_written_to_out_are_missed(graded: Any) -> None:
     checks = graded(
-        COPY_OUT.replace("mask=i < n)\n\n", "mask=i < n - 1)\n\n").replace("RETURN", "pass"),
-        "out",
+        COPY_OUT.replace("mask=i < n)\n\n", "mask=i < n - 1)\n\n").replace("RETURN", "pass"), "out",
         "lambda x, y: y.clone()",
     )
     assert {check.outcome for check in checks.values()} == {Outcome.FAILED}

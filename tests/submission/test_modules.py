@@ -79,9 +79,7 @@ def test_every_way_to_import_binds_the_names(tmp_path: Path, statement: str, use
 
 def test_what_is_imported_through_another_module_comes_first(tmp_path: Path) -> None:
     lay(
-        tmp_path,
-        main="import a\ndef double(x): return a.f(x)\n",
-        a="from b import g\ndef f(x): return g(x)\n",
+        tmp_path, main="import a\ndef double(x): return a.f(x)\n", a="from b import g\ndef f(x): return g(x)\n",
         b="def g(x): return x\n",
     )
     assert [name for name, _ in parts(read(tmp_path / "main.py").text)] == ["b.py", "a.py", "main.py"]
@@ -103,8 +101,7 @@ def test_folders_beside_the_submission_are_packages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["from ops import kernels", "import ops.kernels as kernels", "from ops.kernels import f as kernels"],
+    "statement", ["from ops import kernels", "import ops.kernels as kernels", "from ops.kernels import f as kernels"],
 )
 def test_a_module_of_a_package_is_imported_in_any_way(tmp_path: Path, statement: str) -> None:
     (tmp_path / "ops").mkdir()

@@ -93,15 +93,8 @@ def test_a_device_chosen_by_an_if_is_kept_where_it_is_needed() -> None:
 
 
 @pytest.mark.parametrize("magic", [
-    "%matplotlib inline",
-    "!pip install triton",
-    "!pip install 'unclosed",
-    "files = !ls",
-    "t = %timeit -o f(1)",
-    "f?",
-    "?f",
-    "!pip install \\\n   triton",
-    "!echo (",
+    "%matplotlib inline", "!pip install triton", "!pip install 'unclosed", "files = !ls", "t = %timeit -o f(1)", "f?",
+    "?f", "!pip install \\\n   triton", "!echo (",
 ])
 def test_magics_are_left_out_and_lines_keep_their_numbers(magic: str) -> None:
     book = read(notebook(f"{magic}\n{DEF}"))
@@ -144,9 +137,7 @@ def test_a_broken_definition_is_the_students_to_mend() -> None:
 
 def test_nbformat_3_is_read() -> None:
     old = {
-        "nbformat": 3,
-        "nbformat_minor": 0,
-        "metadata": {"name": ""},
+        "nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""},
         "worksheets": [{"cells": [{"cell_type": "code", "input": [DEF], "language": "python", "outputs": []}]}],
     }
     assert "def f(x):" in read(json.dumps(old)).text

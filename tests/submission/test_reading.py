@@ -88,9 +88,7 @@ def test_it_is_never_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [
-    b"\xef\xbb\xbf" + CODE.encode(),
-    CODE.replace("\n", "\r\n").encode(),
-    CODE.replace("\n", "\r").encode(),
+    b"\xef\xbb\xbf" + CODE.encode(), CODE.replace("\n", "\r\n").encode(), CODE.replace("\n", "\r").encode(),
 ], ids=["byte-order mark", "windows lines", "old mac lines"])
 def test_marks_and_line_ends_of_any_editor_are_fine(tmp_path: Path, data: bytes) -> None:
     assert read(write(tmp_path / "kernel.py", data)).text == CODE

@@ -22,8 +22,7 @@ NEGATED = {
     "marked by hand": "y = x.clone()\n    torch._C._set_neg(y, True)\n    return y",
 }
 CONJUGATED = {
-    "returned": "return x.clone().conj()",
-    "its imaginary part": "return x.clone().conj().imag",
+    "returned": "return x.clone().conj()", "its imaginary part": "return x.clone().conj().imag",
     "cloned": "return x.conj().clone()",
     "marked by hand": "y = x.clone()\n    torch._C._set_conj(y, True)\n    return y",
 }

@@ -118,9 +118,7 @@ def explored(body: str, view: View) -> Explored:
 
 
 @pytest.mark.parametrize("made", [
-    "x.contiguous().clone().view(-1, *x.shape[2:])",
-    "x.clone().reshape(-1, *x.shape[2:])",
-    "x.view(-1, x.shape[3])",
+    "x.contiguous().clone().view(-1, *x.shape[2:])", "x.clone().reshape(-1, *x.shape[2:])", "x.view(-1, x.shape[3])",
     "torch.empty_like(x)",
 ])
 def test_a_size_of_a_view_or_copy_is_that_of_the_input(made: str) -> None:

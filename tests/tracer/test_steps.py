@@ -121,8 +121,7 @@ def test_a_result_of_another_type_is_named(made: str, name: str) -> None:
 
 def test_arguments_may_share_a_storage() -> None:
     program = traced(
-        "def entry(x, y):\n    return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()",
-        tensor(7, 10),
+        "def entry(x, y):\n    return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()", tensor(7, 10),
         tensor(7, 20, offset=5),
     )
     assert program.storages == {7: 100}

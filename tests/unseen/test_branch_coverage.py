@@ -20,9 +20,7 @@ def ways_of(name: str, *operands: list[float], **attributes: Any) -> int:
     tensors = [torch.tensor(one) for one in operands]
     context = SimpleNamespace(ways={}, launch=0)
     frame: Any = SimpleNamespace(
-        context=context,
-        tensor=lambda op, place: tensors[place],
-        operand=lambda op, place: tensors[place],
+        context=context, tensor=lambda op, place: tensors[place], operand=lambda op, place: tensors[place],
     )
     watched(op, lambda frame: tensors[0] > tensors[1])(frame)
     return int(context.ways.get((0, 3), 0))

@@ -29,13 +29,9 @@ def checked(folder: Path, text: str, keyword: str) -> Check:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("host", [
-    "n = n - (n == 4099)",
-    "if n % 1009 == 17 and n > 3000:\n    n = n - 1",
-    "n = min(n, 19_999)",
-    "if x.shape[0] // 3 == 2222:\n    n = n - 1",
-    "if triton.next_power_of_2(n) == 32768:\n    n = n - 1",
-    "n = n - 1 if n * n + n == 7000 * 7001 else n",
-    "if n >= 1 << 17:\n    n = n - n % 4",
+    "n = n - (n == 4099)", "if n % 1009 == 17 and n > 3000:\n    n = n - 1", "n = min(n, 19_999)",
+    "if x.shape[0] // 3 == 2222:\n    n = n - 1", "if triton.next_power_of_2(n) == 32768:\n    n = n - 1",
+    "n = n - 1 if n * n + n == 7000 * 7001 else n", "if n >= 1 << 17:\n    n = n - n % 4",
 ])
 def test_a_size_that_the_submission_makes_special_is_found_by_its_line(host: str, tmp_path: Path) -> None:
     check = checked(tmp_path, vector_add(host), "contiguous_float32")

@@ -14,13 +14,8 @@ def test_a_value_is_worked_out_once_however_often_an_unrolled_loop_uses_it() -> 
     values = ["%n", *(f"%v{turn}" for turn in range(DOUBLED))]
     sums = [f"    {after} = arith.addi {before}, {before} : i64" for before, after in itertools.pairwise(values)]
     lines = [
-        "module {",
-        '  tt.func public @k(%n: i64 loc("n"(#loc))) {',
-        *sums,
-        f"    %decided = arith.cmpi eq, {values[-1]}, %n : i64",
-        "    tt.return",
-        "  }",
-        "}",
+        "module {", '  tt.func public @k(%n: i64 loc("n"(#loc))) {', *sums,
+        f"    %decided = arith.cmpi eq, {values[-1]}, %n : i64", "    tt.return", "  }", "}",
     ]
     text = KernelText("k", "\n".join(lines), "s.py")
     (number,) = [op.number for op in text.ops if op.name == "arith.cmpi"]

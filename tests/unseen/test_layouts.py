@@ -52,9 +52,7 @@ def test_elements_of_a_layout_that_is_looked_for_lie_apart_where_no_dimension_is
 def test_only_what_the_checks_layouts_have_is_looked_for(layouts: list[str]) -> None:
     shape = torch.full((2, 200), 3)
     found = {tuple(one) for one in _strides(shape, layouts, (), torch.Generator().manual_seed(1)).T.tolist()}
-    assert found == {
-        "offset": {(3, 1)}, "transposed": {(3, 1), (1, 3)}, "expanded:1": {(3, 1), (1, 0)},
-    }[layouts[1]]  # fmt: skip
+    assert found == {"offset": {(3, 1)}, "transposed": {(3, 1), (1, 3)}, "expanded:1": {(3, 1), (1, 0)}}[layouts[1]]
 
 
 @pytest.mark.slow

@@ -55,14 +55,8 @@ def _made(maker: Any, key: str) -> Any:
 
 
 def case(
-    *,
-    grid: tuple[int, ...] = (1,),
-    name: str = "",
-    oracle: Callable[[Tensors], Tensors] | None = None,
-    tolerance: float = 0.0,
-    options: dict[str, Any] | None = None,
-    not_interpreted: str = "",
-    **makers: Any,
+    *, grid: tuple[int, ...] = (1,), name: str = "", oracle: Callable[[Tensors], Tensors] | None = None,
+    tolerance: float = 0.0, options: dict[str, Any] | None = None, not_interpreted: str = "", **makers: Any,
 ) -> Callable[[Any], Any]:
     """Registers the kernel below as one entry; stands several times above a kernel for several entries."""
 
@@ -85,14 +79,8 @@ def written(name: str, parameters: str, *lines: str) -> Any:
 
 
 def elementwise(
-    name: str,
-    inputs: dict[str, Any],
-    stored: dict[str, str],
-    *,
-    N: int = 64,
-    dtype: torch.dtype | Sequence[torch.dtype] = torch.float32,
-    value: float = 7,
-    **more: Any,
+    name: str, inputs: dict[str, Any], stored: dict[str, str], *, N: int = 64,
+    dtype: torch.dtype | Sequence[torch.dtype] = torch.float32, value: float = 7, **more: Any,
 ) -> Any:
     """An entry of N lanes `i`: of the tensors among its inputs it loads a, b, c, and stores each output's expression.
 

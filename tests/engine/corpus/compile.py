@@ -64,11 +64,8 @@ def program(case: Case, text: str = "", *, copies: bool = True) -> Program:
     passed = [p.name for p in case.parameters if not _is_constant(p, arguments[p.name])]
     launch = Launch("kernel", _grid(case.grid), tuple(used.get(name) or _scalar(arguments[name]) for name in passed))
     return Program(
-        inputs=tuple(inputs.values()),
-        storages={view.storage: _bytes(view) for view in inputs.values()},
-        steps=(*(_copied(inputs, used) if copies else ()), launch),
-        results=tuple(used.values()),
-        returned="tuple",
+        inputs=tuple(inputs.values()), storages={view.storage: _bytes(view) for view in inputs.values()},
+        steps=(*(_copied(inputs, used) if copies else ()), launch), results=tuple(used.values()), returned="tuple",
         kernels={"kernel": Kernel(case.name, text or ttir(case))},
     )
 

@@ -177,11 +177,8 @@ if VERSION < (3, 9):
 
 
 @case(
-    grid=(2,),
-    out=filled(2 * N, dtype=torch.uint8),
-    x=integers(2 * N, dtype=torch.uint8),
-    table=given(*range(255, -1, -1), dtype=torch.uint8),
-    N=N,
+    grid=(2,), out=filled(2 * N, dtype=torch.uint8), x=integers(2 * N, dtype=torch.uint8),
+    table=given(*range(255, -1, -1), dtype=torch.uint8), N=N,
 )
 @triton.jit
 def table_lookup(out, x, table, N: tl.constexpr):

@@ -10,12 +10,7 @@ N = 64
 
 
 @case(
-    grid=(2,),
-    whole=filled(2 * N, dtype=torch.int32),
-    uniform=filled(2 * N),
-    bell=filled(2 * N),
-    seed=12345,
-    N=N,
+    grid=(2,), whole=filled(2 * N, dtype=torch.int32), uniform=filled(2 * N), bell=filled(2 * N), seed=12345, N=N,
     tolerance=1e-6,
 )
 @case(name="long seed", grid=(2,), whole=filled(2 * N, dtype=torch.int32), uniform=filled(2 * N), bell=filled(2 * N),

@@ -51,8 +51,7 @@ def _recurrence(a):
         back = back * a["x"][:, k].double() + a["y"][:, k].double()
         found_back.insert(0, back)
     return {
-        "top": a["x"].cummax(1).values,
-        "out": torch.stack(found, 1).float(),
+        "top": a["x"].cummax(1).values, "out": torch.stack(found, 1).float(),
         "back": torch.stack(found_back, 1).float(),
     }
 
