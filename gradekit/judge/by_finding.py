@@ -1,14 +1,15 @@
 """Diagnoses that rest on what the engine saw in memory."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 
 from gradekit.findings import Cause, Finding
-from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, Evidence
+from gradekit.judge.evidence import Diagnosis, Evidence, nouns
 from gradekit.judge.ttir_text import accesses, operations_of
 from gradekit.source.draft import draft_of
+from gradekit.source.kernel import PointerAccess
 
 
 def unset_memory(evidence: Evidence) -> Diagnosis | None:
@@ -20,20 +21,47 @@ def unset_memory(evidence: Evidence) -> Diagnosis | None:
     return Diagnosis(Cause.UNINITIALIZED_READ, sentence, finding.line)
 
 
-def between_elements(evidence: Evidence) -> Diagnosis | None:
-    """A load reads what lies between a tensor's elements, where no sum of multiples of its strides leads."""
+def other_strides(evidence: Evidence) -> Diagnosis | None:
+    """A load reads what lies between a tensor's elements, where no sum of multiples of its strides leads; or outside of
+    it all that its elements would be with the strides of another tensor, or one behind the other."""
     finding = evidence.find(Cause.OUT_OF_BOUNDS_LOAD)
     spec = next((s for s in evidence.specs if finding is not None and s.name == finding.tensor), None)
     if finding is None or finding.line is None or spec is None:
         return None
-    apart = math.gcd(*spec.stride)
-    if apart < 2 or all(place % apart == 0 for place, *_ in finding.elements):
+    places = torch.tensor([place for place, *_ in finding.elements])
+    apart, fitting = math.gcd(*spec.stride), list[str]()
+    for name, stride in evidence.strides_of_others(spec):
+        reached = _places(spec.shape, stride)
+        outside = reached[~torch.isin(reached, _places(spec.shape, spec.stride))]
+        fitting += [name] if len(outside) == finding.count > 1 and bool(torch.isin(places, outside).all()) else []
+    if fitting:
+        sentence = (
+            f"Line {finding.line} loads from {spec.name} as if it had the strides of {' or '.join(fitting)}, but its "
+            f"own are {spec.stride}.{_launched(finding, evidence)}"
+        )
+    elif apart > 1 and bool((places % apart).any()):
+        sentence = (
+            f"Line {finding.line} loads what lies between the elements of {spec.name}, whose strides are "
+            f"{spec.stride}: the address is not made of these strides."
+        )
+    else:
         return None
-    sentence = (
-        f"Line {finding.line} loads what lies between the elements of {spec.name}, whose strides are {spec.stride}: "
-        "the address is not made of these strides."
-    )
     return Diagnosis(Cause.IGNORES_STRIDES, sentence, finding.line)
+
+
+def _places(shape: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
+    """Where the elements of a tensor lie, each place once."""
+    found = torch.zeros(1, dtype=torch.int64)
+    for size, step in zip(shape, stride, strict=True):
+        found = (found.unsqueeze(1) + step * torch.arange(size)).flatten()
+    return found.unique()
+
+
+def _launched(finding: Finding, evidence: Evidence) -> str:
+    """Where the strides are passed."""
+    launches = list(evidence.program.launches())[finding.launch :] if evidence.program is not None else []
+    source = launches[0].source if launches else None
+    return f" See which strides line {source.line} passes." if source is not None else ""
 
 
 def loads_outside(evidence: Evidence) -> Diagnosis | None:
@@ -54,7 +82,8 @@ def missing_mask(evidence: Evidence) -> Diagnosis | None:
     if finding is None or finding.line is None or not _starts_at_the_end(finding, evidence):
         return None
     kind = "load" if finding.cause is Cause.OUT_OF_BOUNDS_LOAD else "store"
-    masked = _masked(finding, kind, evidence)
+    written = _written(finding, kind, evidence.text)
+    masked = _masked(finding, kind, evidence, written)
     if masked is None:
         return None
     if masked and not _is_a_row(finding, evidence):
@@ -66,13 +95,15 @@ def missing_mask(evidence: Evidence) -> Diagnosis | None:
         )
         hint = "look at what the mask bounds, and at how the address is computed"
         return Diagnosis(finding.cause, sentence, finding.line, hint)
+    atomic = next((one.name for one in written if one.name.startswith("tl.atomic")), None)
+    does = f"calls {atomic}" if atomic else f"{kind}s"
     if not (_is_a_row(finding, evidence) or _is_a_flat_tail(finding, evidence)):
-        sentence = f"Line {finding.line} {kind}s without a mask, and goes past the end of {finding.tensor}."
+        sentence = f"Line {finding.line} {does} without a mask, and goes past the end of {finding.tensor}."
         hint = "see whether a mask is missing, or the address is too large"
         return Diagnosis(finding.cause, sentence, finding.line, hint)
-    wrong = _tail_sentence(evidence.comparison) if evidence.comparison else ""
-    sentence = f"The last, partial block is not masked: {wrong}line {finding.line} {kind}s without a mask."
-    return Diagnosis(Cause.MISSING_MASK, sentence, finding.line)
+    sentence = f"The last, partial block is not masked: line {finding.line} {does} without a mask."
+    hint = f"compute mask = offsets < n, and pass it to {atomic}" if atomic else ""
+    return Diagnosis(Cause.MISSING_MASK, sentence, finding.line, hint)
 
 
 def _out_of_bounds(evidence: Evidence) -> Finding | None:
@@ -96,24 +127,23 @@ def _ends(finding: Finding, evidence: Evidence) -> set[int]:
     return {end for s in named if s.is_contiguous for end in (s.numel, s.storage_size)}
 
 
-def _masked(finding: Finding, kind: str, evidence: Evidence) -> bool | None:
+def _masked(finding: Finding, kind: str, evidence: Evidence, written: Sequence[PointerAccess]) -> bool | None:
     """Whether what stands at the finding's line has a mask; None where that is unknown, or some have none."""
     found = accesses(evidence.program) if evidence.program else []
     mine = [a for a in found if a.kind == kind and finding.line in a.lines]
     if any(access.is_scalar for access in mine):
         return None  # a single element has no lanes past the end: its address is wrong
     masks = {access.masked for access in mine}
-    if len(masks) == 1 and _has_mask(evidence.text, finding.line or 0, kind):
+    if len(masks) == 1 and written and all(one.mask is not None for one in written):
         return True  # Triton has folded one away that is always true
     return masks.pop() if len(masks) == 1 else None
 
 
-def _has_mask(text: str, line: int, kind: str) -> bool:
-    """Whether every load (or store) that a line of the source has a part in is given a mask."""
+def _written(finding: Finding, kind: str, text: str) -> Sequence[PointerAccess]:
+    """The loads (or the stores and atomics) that the finding's line of the source has a part in."""
     draft = draft_of(text)
-    written = [access for kernel in draft.kernels for access in kernel.accesses] if draft is not None else []
-    mine = [one for one in written if one.name == f"tl.{kind}" and line in one.lines]
-    return bool(mine) and all(one.mask is not None for one in mine)
+    every = [access for kernel in draft.kernels for access in kernel.accesses] if draft is not None else []
+    return [one for one in every if one.is_load == (kind == "load") and finding.line in one.lines]
 
 
 def _is_a_row(finding: Finding, evidence: Evidence) -> bool:
@@ -135,64 +165,17 @@ def _is_a_flat_tail(finding: Finding, evidence: Evidence) -> bool:
     return finding.count in {reach - end for end in _ends(finding, evidence)}
 
 
-def _tail_sentence(comparison: Comparison) -> str:
-    """ "1 of 33 columns is wrong, always the last; " where the wrong elements are the last of the last dimension."""
-    along = comparison.wrong.flatten(0, -2).any(0) if comparison.wrong.dim() > 1 else comparison.wrong
-    if along.dim() == 0:
-        return ""
-    count, total = int(along.sum()), len(along)
-    if count == total or not bool(along[total - count :].all()):
-        return ""
-    noun = "columns" if comparison.wrong.dim() > 1 else "elements"
-    last = "the last" if count == 1 else "the last ones"
-    return f"{count} of {total} {noun} {'is' if count == 1 else 'are'} wrong, always {last}; "
-
-
 def unwritten(evidence: Evidence) -> Diagnosis | None:
     """The elements that are never written are all those from some place, row or column on: what the grid leaves out."""
     finding = evidence.find(Cause.UNWRITTEN_OUTPUT)
     tensors = [r for r in evidence.results if isinstance(r, torch.Tensor)]
     if finding is None or not finding.elements or len(tensors) != 1:
         return None
-    shape = tuple(tensors[0].shape)
-    first = min(_flat(e, shape) for e in finding.elements)
-    if first >= 0 and 0 < finding.count == math.prod(shape) - first:
-        sentence = _missing_part(first, shape)
-    else:
-        sentence = _missing_columns(finding, shape)
+    shape, sentence = tuple(tensors[0].shape), ""
+    for along, noun in enumerate(nouns(len(shape)) if {len(one) for one in finding.elements} == {len(shape)} else ()):
+        first = min(one[along] for one in finding.elements)
+        if finding.count * shape[along] == math.prod(shape) * (shape[along] - first):
+            sentence = sentence or f"Only the first {first} of {shape[along]} {noun} of the result are ever written."
+    if finding.count == math.prod(shape):
+        sentence = "No element of the result is ever written."
     return Diagnosis(Cause.UNWRITTEN_OUTPUT, sentence, finding.line) if sentence else None
-
-
-def _flat(element: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    """The row-major position of an element given by its index, or by its position already; -1 if it is neither."""
-    if len(element) == 1:
-        return element[0]
-    if len(element) != len(shape):
-        return -1
-    position = 0
-    for index, size in zip(element, shape, strict=True):
-        position = position * size + index
-    return position
-
-
-def _missing_part(first: int, shape: tuple[int, ...]) -> str:
-    columns = shape[-1]
-    if first == 0:
-        return "No element of the result is ever written."
-    if len(shape) == 2 and first % columns == 0:
-        row, last = first // columns, shape[0] - 1
-        rows = f"Row {row} of the result is" if row == last else f"Rows {row} to {last} of the result are"
-        return f"{rows} never written, only the first {row} of {shape[0]} {'is' if row == 1 else 'are'}."
-    verb = "is" if first == 1 else "are"
-    return f"Only the first {first} of {math.prod(shape)} elements of the result {verb} ever written."
-
-
-def _missing_columns(finding: Finding, shape: tuple[int, ...]) -> str:
-    """ "Columns 32 to 40 ..." where as many elements are missing as the columns from the first missing one on have."""
-    if len(shape) != 2 or any(len(e) != 2 for e in finding.elements):
-        return ""
-    first, last = min(e[1] for e in finding.elements), shape[1] - 1
-    if finding.count != shape[0] * (shape[1] - first):
-        return ""
-    columns = f"Column {last} of the result is" if first == last else f"Columns {first} to {last} of the result are"
-    return f"{columns} never written, only the first {first} of {shape[1]} {'is' if first == 1 else 'are'}."

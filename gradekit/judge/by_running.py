@@ -26,7 +26,7 @@ from gradekit.engine.ttir import Op
 from gradekit.engine.values import FLOAT
 from gradekit.judge.by_text import tile_without_loop
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, explained
+from gradekit.judge.evidence import Diagnosis, explained, nouns
 from gradekit.judge.ttir_text import operations_of
 from gradekit.program import Aten, Copy, Program, View, every_step
 
@@ -339,8 +339,6 @@ def _read_first(unread: Tensor) -> Iterator[tuple[int, int]]:
 
 def _part_that_is_read(unread: Tensor, name: str) -> str:
     """What is never read, in words: all rows or columns from one on, where these are they."""
-    few = {1: ["elements"], 2: ["rows", "columns"]}
-    names = few.get(unread.dim()) or [f"places along dimension {one}" for one in range(unread.dim())]
-    for dimension, first in _read_first(unread):
-        return f"Only the first {first} of {unread.shape[dimension]} {names[dimension]} of {name} are read."
+    for along, first in _read_first(unread):
+        return f"Only the first {first} of {unread.shape[along]} {nouns(unread.dim())[along]} of {name} are read."
     return f"{int(unread.sum())} of {unread.numel()} elements of {name} are never read."

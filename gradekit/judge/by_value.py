@@ -15,47 +15,49 @@ from gradekit.program import Aten, Copy, Fill, View, every_step
 
 
 def ignores_strides(evidence: Evidence) -> Diagnosis | None:
-    """The result is exactly what comes of reading an input with other strides than its own."""
+    """The result is exactly what comes of reading one input, or several, with other strides than their own."""
     comparison = evidence.comparison
     if comparison is None or len(evidence.specs) != len(comparison.reference.inputs):
         return None
-    for positions, ignored in _stride_hypotheses(evidence.specs):
+    for strides, what, as_if in _stride_hypotheses(evidence):
         others = list(comparison.reference.inputs)
-        for position in positions:
-            others[position] = _misread(evidence.specs[position], ignored)
+        for position, stride in strides.items():
+            others[position] = _misread(evidence.specs[position], stride)
         elements = explained(comparison, others)
         if elements is not None and elements > 1:
-            sentence = _stride_sentence(evidence, positions, ignored)
-            return Diagnosis(Cause.IGNORES_STRIDES, sentence, input=positions[0])
+            names = " and ".join(map(evidence.name, strides))
+            spec = evidence.specs[first := min(strides)]
+            sentence = (
+                f"The kernel ignores {what} of {names}: the result is what comes of reading it {as_if}, "
+                f"but its strides are {spec.stride} for shape {list(spec.shape)}."
+            )
+            return Diagnosis(Cause.IGNORES_STRIDES, sentence, input=first)
     return None
 
 
-def _stride_hypotheses(specs: tuple[Input, ...]) -> Iterator[tuple[tuple[int, ...], str]]:
-    strided = tuple(p for p, s in enumerate(specs) if not s.is_contiguous)
-    groups = [(p,) for p in strided] + ([strided] if len(strided) > 1 else [])
-    yield from ((group, ignored) for ignored in ("last", "all") for group in groups)  # the lesser reproach first
+def _stride_hypotheses(evidence: Evidence) -> Iterator[tuple[dict[int, tuple[int, ...]], str, str]]:
+    """The strides that inputs may have been read with, the lesser reproach first: one that is ignored of one input, all
+    of one, of several, and those of another input in their place."""
+    specs = dict(enumerate(evidence.specs))
+    strided = [p for p, s in specs.items() if not s.is_contiguous]
+    groups = [[p] for p in strided] + ([strided] if len(strided) > 1 else [])
+    last, every = "as if neighbours in a row were neighbours in memory", "as if it were contiguous"
+    yield from (({p: (*specs[p].stride[:-1], 1) for p in group}, "the last stride", last) for group in groups)
+    yield from (({p: row_major(specs[p].shape) for p in group}, "the strides", every) for group in groups)
+    for position, one in specs.items():
+        alike = [p for p, s in specs.items() if len(s.stride) == len(one.stride) and s.stride != one.stride]
+        for group in [[p] for p in alike] + ([alike] if len(alike) > 1 else []):
+            yield dict.fromkeys(group, one.stride), "the strides", f"with those of {evidence.name(position)}"
 
 
-def _misread(spec: Input, ignored: str) -> torch.Tensor:
-    """The tensor as a kernel sees it that takes it for contiguous, or only its last stride for 1; NaN past its end."""
-    stride = row_major(spec.shape) if ignored == "all" else (*spec.stride[:-1], 1)
+def _misread(spec: Input, stride: tuple[int, ...]) -> torch.Tensor:
+    """The tensor as a kernel sees it that reads it with other strides; NaN past its end."""
     wrong = Input(spec.dtype, spec.shape, stride, spec.offset)
     tensor = spec.tensor()
     nothing = math.nan if tensor.is_floating_point() else -1  # all bits set, as memory that nobody has written
     storage = torch.full((max(wrong.storage_size, spec.storage_size),), nothing, dtype=tensor.dtype)
     storage[: spec.storage_size] = tensor.as_strided((spec.storage_size,), (1,), 0)
     return storage.as_strided(spec.shape, stride, spec.offset)
-
-
-def _stride_sentence(evidence: Evidence, positions: tuple[int, ...], ignored: str) -> str:
-    names = " and ".join(evidence.name(p) for p in positions)
-    spec = evidence.specs[positions[0]]
-    what = "the strides" if ignored == "all" else "the last stride"
-    as_if = "as if it were contiguous" if ignored == "all" else "as if neighbours in a row were neighbours in memory"
-    return (
-        f"The kernel ignores {what} of {names}: the result is what comes of reading it {as_if}, "
-        f"but its strides are {spec.stride} for shape {list(spec.shape)}."
-    )
 
 
 def result_strides(evidence: Evidence) -> Diagnosis | None:

@@ -13,7 +13,7 @@ from gradekit.judge.evidence import Diagnosis, Evidence
 from gradekit.judge.failure import Failure
 
 RULES = (
-    by_value.ignores_strides, by_value.result_strides, by_finding.between_elements, by_finding.unset_memory,
+    by_value.ignores_strides, by_value.result_strides, by_finding.other_strides, by_finding.unset_memory,
     by_finding.missing_mask, by_finding.unwritten, by_value.all_zeros, by_value.integers_as_floats,
     by_text.unused_parameter, by_value.off_by_a_factor, by_finding.loads_outside,
     by_text.same_steps, by_text.never_used,
@@ -27,10 +27,11 @@ def diagnose(
     """Why the submission with this `text` fails, by the `failure` that a judge's assertion raised and the run (see
     `Observed`) that it was about, if there was one; or None. `inputs` are the arguments of the call, by default the
     observation's: `Input` specs tell most."""
-    if failure.cause.traits & SAYS_ALL:
+    if failure.told.traits & SAYS_ALL:
         return None
+    findings = getattr(observation, "findings", ()) or [one for one in [failure.seen] if one is not None]
     evidence = Evidence(
-        failure, tuple(inputs or getattr(observation, "inputs", ())), tuple(getattr(observation, "findings", ())),
+        failure, tuple(inputs or getattr(observation, "inputs", ())), tuple(findings),
         getattr(observation, "program", None), tuple(getattr(observation, "results", None) or ()), text,
     )  # fmt: skip
     return next((found for found in (rule(evidence) for rule in RULES) if found), None)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from gradekit.findings import Cause, Finding
+from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import poison
 from gradekit.judge.comparison import Comparison
@@ -59,6 +60,18 @@ class Evidence:
     def name(self, position: int) -> str:
         """What to call the drawn input at `position` of `specs`."""
         return self.specs[position].name or ("the input" if len(self.specs) == 1 else f"input {position + 1}")
+
+    def strides_of_others(self, spec: Input) -> list[tuple[str, tuple[int, ...]]]:
+        """Strides other than the `spec`'s own, with whose they are: other inputs', and those of a contiguous tensor."""
+        found = [(self.name(place), one.stride) for place, one in enumerate(self.specs)]
+        found.append(("a contiguous tensor", row_major(spec.shape)))
+        return [(name, stride) for name, stride in found if len(stride) == len(spec.stride) and stride != spec.stride]
+
+
+def nouns(dimensions: int) -> list[str]:
+    """What the places along each of so many dimensions are called."""
+    few = {1: ["elements"], 2: ["rows", "columns"]}
+    return few.get(dimensions) or [f"places along dimension {one}" for one in range(dimensions)]
 
 
 def same(actual: torch.Tensor, other: torch.Tensor, allowance: torch.Tensor | float = 0.0) -> torch.Tensor:

@@ -19,15 +19,16 @@ class NeedsPerson(Exception):
 
 class Failure(AssertionError):
     """The submission is wrong here: the `cause`, a `message` of one or two sentences for the student, the `line` to
-    blame, `facts` for a report, JSON-codable, and the `comparison` of values. `repeat` tries what failed once more on
-    another subject, where that is more than one call; it raises as this did."""
+    blame, `facts` for a report, JSON-codable, the `comparison` of values, and what was `seen` in memory before: its
+    cause is `told`. `repeat` tries what failed once more on another subject, where that is more than one call; it
+    raises as this did."""
 
     def __init__(
         self, cause: Cause, message: str, *, line: int | None = None, facts: dict[str, Any] | None = None,
-        comparison: Comparison | None = None,
+        comparison: Comparison | None = None, seen: Finding | None = None,
     ) -> None:  # fmt: skip
         super().__init__(message)
-        self.cause = cause
+        self.cause, self.seen, self.told = cause, seen, seen.cause if seen is not None else cause
         self.message = message
         self.line = line
         self.facts = facts or {}
@@ -37,7 +38,8 @@ class Failure(AssertionError):
     def naming(self, circumstance: str) -> Failure:
         """The same failure, with the `circumstance` under which it was seen in front of its message."""
         message = circumstance + self.message[:1].lower() + self.message[1:]
-        return Failure(self.cause, message, line=self.line, facts=self.facts, comparison=self.comparison)
+        facts, comparison = self.facts, self.comparison
+        return Failure(self.cause, message, line=self.line, facts=facts, comparison=comparison, seen=self.seen)
 
 
 class Idle:

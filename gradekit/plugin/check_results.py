@@ -133,6 +133,8 @@ def diagnosis(
         return found
     text = run.submission.text
     no_kernel = getattr(error, "cause", None) is Cause.NO_KERNEL
+    if isinstance(error, Failure) and error.seen is not None:
+        return found or diagnose(error, None, _named(call, run), text)
     if (call.observation is None or no_kernel) and isinstance(error, (Failure, TraceError)):
         if error.cause is not Cause.EXCEPTION and not no_kernel:
             return None
@@ -155,14 +157,19 @@ def explained(error: Failure, call: Call, subject: Subject, run: GradingRun) -> 
     rounding = measured_rounding(subject, seen, error)
     if rounding and not rounding.vague:
         return rounding
-    named = list(zip(call.args, names(call, run), strict=True))
-    inputs = [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
+    inputs = _named(call, run)
     tensors = [values_of(arg) for arg in inputs if hasattr(arg, "stride")]
     values = (seen.program, tensors, error.comparison, run.request.assignment.allow)
     text = subject.submission.text
     told = diagnose(error, seen, inputs, text) or special_origin(*values)
+    named = zip(call.args, names(call, run), strict=True)
     told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")], text)
     return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
+
+
+def _named(call: Call, run: GradingRun) -> list[Any]:
+    named = zip(call.args, names(call, run), strict=True)
+    return [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
 
 
 def _may_be_rounding(error: BaseException, found: Diagnosis) -> bool:
@@ -355,7 +362,7 @@ def verdict_of(error: BaseException) -> CheckVerdict:
     if isinstance(error, Rejection):
         return CheckVerdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=told)
     if isinstance(error, Failure):
-        return CheckVerdict(Outcome.FAILED, error.message, error.cause, error.line, details=error.facts)
+        return CheckVerdict(Outcome.FAILED, error.message, error.told, error.line, details=error.facts)
     if isinstance(error, TraceError):
         told |= {"hint": error.hint} if error.hint else {}
         return CheckVerdict(Outcome.FAILED, error.said, error.cause, error.line, details=told)

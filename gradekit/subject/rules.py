@@ -103,11 +103,11 @@ def within_budget(entry: str, label: str = "") -> Iterator[None]:
         yield
     except OverBudget as error:
         where = f", in the configuration {label}," if label else ""
-        message = f"{entry} was stopped{where} {_why(error)}"
-        line, facts = error.line, {}
-        if error.findings:
-            line, facts = error.findings[0].line, {"hint": error.findings[0].cause.hint}
-        raise Failure(Cause.BUDGET_EXCEEDED, message, line=line, facts=facts) from None
+        message, seen = f"{entry} was stopped{where} {_why(error)}", next(iter(error.findings), None)
+        if seen is not None:  # what is wrong in memory may be why there is so much to do
+            message = f"{sentence(seen)} {message}"
+        line = seen.line if seen is not None else error.line
+        raise Failure(Cause.BUDGET_EXCEEDED, message, line=line, seen=seen) from None
 
 
 def _why(error: OverBudget) -> str:
@@ -116,8 +116,8 @@ def _why(error: OverBudget) -> str:
     if error.resource == "programs":
         many = f"because one launch has more than {error.limit:,.0f} programs."
         return many if error.limit else "because its programs depend on each other."
-    reason = sentence(error.findings[0]) if error.findings else "Does a loop in one never end?"
-    return f"because it takes more than {error.limit:,.0f} element operations in its kernels. {reason}"
+    reason = "" if error.findings else " Does a loop in one never end?"
+    return f"because it takes more than {error.limit:,.0f} element operations in its kernels.{reason}"
 
 
 def options(program: Program) -> list[tuple[int, str]]:

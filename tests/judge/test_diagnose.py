@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from gradekit.engine import OverBudget
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
@@ -18,6 +19,7 @@ from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.judge.ttir_text import accesses, operations_of
 from gradekit.program import Allocate, Fill, Kernel, Launch, Program, Source, Step, View
+from gradekit.subject.rules import within_budget
 
 GIVEN = (
     "%p: tensor<64x!tt.ptr<f32>>, %m: tensor<64xi1>, %o: tensor<64xf32>, %q: tensor<64x!tt.ptr<f32>>, %s: !tt.ptr<f32>, "
@@ -137,7 +139,7 @@ def test_an_unmasked_load_that_runs_off_the_end_is_a_missing_mask() -> None:
     diagnosis = judged(softmax, [plain(1, 33, name="x")], wrong_at_the_end, out_of_bounds(33))
     assert diagnosis == Diagnosis(
         Cause.MISSING_MASK,
-        "The last, partial block is not masked: 1 of 33 columns is wrong, always the last; line 18 loads without a mask.",
+        "The last, partial block is not masked: line 18 loads without a mask.",
         18,
     )
 
@@ -190,6 +192,28 @@ def test_a_mask_in_the_source_is_a_mask_though_triton_has_folded_it_away() -> No
         assert told in said(diagnose(failure, run, [plain(33)], source))[1]
 
 
+def test_an_atomic_without_a_mask_is_called_by_its_name() -> None:
+    of = "(tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) -> tensor<64xf32> loc(#loc9)"
+    ttir = kernel_of(f"%a = tt.atomic_rmw fadd, acq_rel, gpu, %q, %o, %m : {of}")
+    text = "@triton.jit\ndef kernel(q):\n" + "    x = 1\n" * 13 + "    tl.atomic_add(q, x)\n"
+    finding = out_of_bounds(33, 16, Cause.OUT_OF_BOUNDS_STORE)
+    failure, run = Failure(finding.cause, "", line=16), Run([plain(33)], torch.zeros(33), [finding], ttir=ttir)
+    bare, masked = (diagnose(failure, run, [plain(33)], one) for one in (text, text.replace("q, x", "q, x, mask=m")))
+    assert "line 16 calls tl.atomic_add without a mask" in said(bare)[1] and "Line 16 has a mask" in said(masked)[1]
+    assert bare is not None and bare.hint.endswith("pass it to tl.atomic_add")
+
+
+def test_what_was_seen_in_memory_goes_before_the_work_that_stopped_a_run() -> None:
+    over, x = OverBudget("work", 1e6), Input("int32", (3,), (2,), name="crow")
+    over.findings = [Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside of crow", 17, tensor="crow", elements=((1,),), count=1)]
+    with pytest.raises(Failure) as caught, within_budget("spmm"):
+        raise over
+    assert caught.value.message.startswith("Line 17: loads outside of crow. spmm was stopped because")
+    assert caught.value.told is Cause.OUT_OF_BOUNDS_LOAD and caught.value.cause is Cause.BUDGET_EXCEEDED
+    diagnosis = diagnose(caught.value, None, [x])
+    assert diagnosis is not None and (diagnosis.cause, diagnosis.line) == (Cause.IGNORES_STRIDES, 17)
+
+
 def test_a_mask_is_not_blamed_where_the_strides_of_a_matrix_may_be_swapped() -> None:
     assert found(out_of_bounds(6, line=15), [plain(2, 3)], torch.zeros(2, 3)) is None
     assert found(out_of_bounds(3, line=15), [plain(1, 3)], torch.zeros(1, 3)) is not None
@@ -228,13 +252,13 @@ def unwritten(first: tuple[int, ...], count: int) -> Finding:
 
 
 @pytest.mark.parametrize(("finding", "shape", "grid", "sentence"), [
-    (unwritten((1, 0), 5), (2, 5), (4, 1, 1), "Row 1 of the result is never written, only the first 1 of 2 is."),
+    (unwritten((1, 0), 5), (2, 5), (4, 1, 1), "Only the first 1 of 2 rows of the result are ever written."),
     (unwritten((128, 0), 72 * 5), (200, 5), (4, 1, 1),
-     "Rows 128 to 199 of the result are never written, only the first 128 of 200 are."),
+     "Only the first 128 of 200 rows of the result are ever written."),
     (unwritten((0, 4), 200), (200, 5), (4, 1, 1),
-     "Column 4 of the result is never written, only the first 4 of 5 are."),
+     "Only the first 4 of 5 columns of the result are ever written."),
     (unwritten((0, 2), 600), (200, 5), (4, 1, 1),
-     "Columns 2 to 4 of the result are never written, only the first 2 of 5 are."),
+     "Only the first 2 of 5 columns of the result are ever written."),
     (unwritten((192,), 8), (200,), (3, 1, 1), "Only the first 192 of 200 elements of the result are ever written."),
     (unwritten((64,), 136), (200,), (4, 1, 1), "Only the first 64 of 200 elements of the result are ever written."),
     (unwritten((0,), 200), (200,), (1, 1, 1), "No element of the result is ever written."),
@@ -292,6 +316,21 @@ def test_what_lies_between_whole_numbers_is_given_to_no_reference() -> None:
     x = Input("int32", (40,), (2,))
     judged(counts, [x], torch.zeros(40, dtype=torch.int32))
     assert max(seen) == int(x.tensor().max())
+
+
+def test_a_tensor_read_with_the_strides_of_another_is_told_with_whose() -> None:
+    """By values that are those of other strides, and by loads outside that are just those of other strides"""
+    a, b = Input("float32", (4, 4), (1, 4)).named("a"), Input("float32", (4, 4), (4, 1), seed=1).named("b")
+    sentence = said(judged(torch.matmul, [a, b], lambda a, b: a @ b.as_strided((4, 4), (1, 4))))[1]
+    assert sentence.startswith("The kernel ignores the strides of b:") and "reading it with those of a, but" in sentence
+    k = Input("float32", (3, 4), (0, 1), name="k")
+    for first, count, told in ((4, 8, "as if it had the strides of q"), (4, 7, None), (12, 8, None)):
+        places = tuple((place,) for place in range(first, first + 8))
+        finding = Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads", 15, "k", tensor="k", elements=places, count=count)
+        failure, q = Failure(finding.cause, ""), plain(3, 4, name="q")
+        cause, sentence = said(diagnose(failure, Run([q, k], q.tensor(), [finding]), [q, k]) or Diagnosis(Cause.CRASH, ""))
+        assert (cause is Cause.IGNORES_STRIDES) is (told is not None) and (told or "") in sentence
+        assert told is None or "but its own are (0, 1). See which strides line 30 passes." in sentence
 
 
 def _double_with_column_stride_one(x: torch.Tensor) -> torch.Tensor:
