@@ -1,9 +1,6 @@
-"""Diagnoses for which the failing call runs once more: where the NaN or the infinity of a result begins, the operation
-that made it out of ordinary numbers, and of which; and what no kernel reads.
-
-For the former it runs under an observer that follows the program which wrote the wrong element: each value
-that holds a NaN or an infinity has an origin, its own or that of an operand. What a program loads from memory that an
-earlier launch wrote is looked for there.
+"""Diagnoses for which the failing call runs once more: what no kernel reads, and which operation made the NaN or the
+infinity of a result, of which numbers. An observer follows the program that wrote the wrong element, where each value
+that holds one has an origin, its own or that of an operand, and then the launch whose memory it was loaded from.
 """
 
 from __future__ import annotations

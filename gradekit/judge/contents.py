@@ -1,11 +1,8 @@
 """What a call returned, known by its content: two results with the same digest are the same, whoever computed them.
 
-In a class, right kernels give the same bits for the same inputs again and again. So what was found out about a content
-holds wherever it comes up, and need not even be there: `Results` are made when somebody looks at them. References are
-known by what was asked: a test's file is imported anew for each submission, so functions are compared by their code,
-their file and what they close over; what cannot be compared is not cached.
-
-Runs in the grader's process.
+In a class, right kernels give the same bits for the same inputs again and again. `Results` need not even be there: they
+are made when somebody looks at them. References are known by what was asked: functions by their code, their file and
+what they close over, for a test's file is imported anew for each submission; what cannot be compared is not cached.
 """
 
 from __future__ import annotations

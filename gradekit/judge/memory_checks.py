@@ -2,9 +2,8 @@
 
 Held against a number of bytes, a table of S * S / 8 is small where S is. So for `grows` of a domain a call is made at
 three sizes, each four times the one before, and what grows faster than the law at both steps fails: where another
-kernel takes over, a cost jumps once. Memory and launches are those of traced calls, also at large sizes, for nothing
-is run; work is that of runs at the sizes of the call at hand, where no tensor's values depend on sizes. What is kept
-from call to call may be as large as what the largest call allocates.
+kernel takes over, a cost jumps once. Memory and launches are those of traced calls, also at large sizes; work is that
+of runs at the sizes of the call at hand. What is kept from call to call may be as large as what the largest allocates.
 """
 
 import itertools

@@ -39,10 +39,7 @@ def points(
     credit: no part of the possible points, and no failure where it is missed. A memory check also proves what it claims
     for all sizes of the assignment's domain, as far as that goes, and a check of correctness tries its calls in exact
     arithmetic, unless `prove` is False. `handout` are words of the handout's paragraph that the check holds: a report
-    leads there.
-
-    Raises:
-        ValueError: negative points, or a kind that the report does not have.
+    leads there. Raises ValueError for negative points, or a kind that the report does not have.
     """
     if possible < 0:
         raise ValueError(f"points cannot be negative, got {possible}")

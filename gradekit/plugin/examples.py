@@ -4,8 +4,6 @@ Hypothesis draws and shrinks; this decides when to stop. It counts examples and 
 machine tries what a quiet one does. Stopping must never turn a failure into a pass: each outcome is remembered by the
 drawn arguments, and once enough has run, an example that has been seen keeps its outcome and an unseen one counts as
 passed without being run. Hypothesis then finds nothing smaller, replays the smallest failure that was seen, and ends.
-
-Nothing here knows submissions or tensors.
 """
 
 import contextlib
