@@ -95,7 +95,7 @@ class Stub:
     def load(self) -> None:
         pass
 
-    def inspect(self, entry: str, args: Any) -> Inspection:
+    def inspect(self, entry: str, args: Any, wanted: Any) -> Inspection:
         return self.what
 
 

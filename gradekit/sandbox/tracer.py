@@ -169,10 +169,11 @@ class Tracer:
         """Asks for no more of what was prefetched than has been asked for."""
         self._planned.clear()
 
-    def inspect(self, entry: str, args: Sequence[Argument]) -> Inspection:
-        """What torch makes of a model around `entry`, compiled for tensors like `args`; takes some seconds. Raises
+    def inspect(self, entry: str, args: Sequence[Argument], wanted: Sequence[int] = (0,)) -> Inspection:
+        """What torch makes of a model around `entry`, compiled for tensors like `args`, of which those at the positions
+        `wanted` want gradients; takes some seconds. Raises
         TraceError where there is no such entry, or the process was lost."""
-        request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args]}
+        request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args], "wanted": list(wanted)}
         self._catch_up()
         found = replies.part(self._told(request, INSPECT_SECONDS), "inspection", Inspection)
         return framework.of_submission(found, self._submission.text)

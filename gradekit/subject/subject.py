@@ -96,7 +96,7 @@ class Subject:
         self._exploring: Tracer | None = None
         self._programs: dict[str, Program | TraceError] = dict(programs or {})
         self._to_time: dict[str, Program] = {}
-        self._inspections: dict[str, Inspection] = {}
+        self._inspections: dict[tuple[str, tuple[int, ...]], Inspection] = {}
         # by entry, and what of it is wanted: whether the second call of all did the same as the first
         self._steady: dict[tuple[str, tuple[int, ...]], bool] = {}
         self._expected: dict[str, Form] = {}
@@ -218,14 +218,14 @@ class Subject:
                 raise
             raise Unsupported(f"every configuration of {this.form.entry} in one call ({error.said})") from None
 
-    def inspect(self, entry: str, args: Sequence[Any]) -> Inspection:
+    def inspect(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> Inspection:
         """What torch makes of a model around `entry`, once for each form. Raises Unsupported where torch.compile does
         not work here, or the entry asks where its tensors are."""
         self.calls.append(Call(entry, tuple(args)))
         this = call_spec(entry, args)
-        if this.signature not in self._inspections:
-            self._inspections[this.signature] = self._loaded().inspect(entry, this.form.args)
-        return _certain(self._inspections[this.signature], self.submission.text)
+        if (key := (this.signature, wanted)) not in self._inspections:
+            self._inspections[key] = self._loaded().inspect(entry, this.form.args, wanted)
+        return _certain(self._inspections[key], self.submission.text)
 
     def _timed(self, trial: SpeedTrial) -> Timed:
         """Two checks about the same call share its figures, but not each other's verdicts."""
@@ -491,9 +491,10 @@ class Entry:
         with the Reference that `expected` gives. Raises NeedsCard where there is no card: the check is pending."""
         return self._subject.time(self._name, args, against, expected)
 
-    def inspected(self, *args: Any) -> Inspection:
-        """What torch makes of a model that calls this function, for arguments like `args`: see `judge.framework`."""
-        return self._subject.inspect(self._name, args)
+    def inspected(self, *args: Any, wanted: Sequence[int] = (0,)) -> Inspection:
+        """What torch makes of a model that calls this function, for arguments like `args`, and wants gradients of those
+        at the positions `wanted`: see `judge.framework`."""
+        return self._subject.inspect(self._name, args, tuple(wanted))
 
 
 def part_of(observation: Observation, number: int) -> Observation:

@@ -106,12 +106,12 @@ class Child:
         if self.text and self._multiprocessors not in self.modules:
             self._load_silently()
 
-    def inspect(self, entry: str, args: list[Any]) -> Any:
+    def inspect(self, entry: str, args: list[Any], wanted: list[int]) -> Any:
         """What torch makes of a model around the entry."""
         from gradekit.tracer import compiled_model  # imports torch.compile's machinery, which few submissions need
 
         self._usual()
-        return {"inspection": compiled_model.inspect(self._loaded(), entry, args)}
+        return {"inspection": compiled_model.inspect(self._loaded(), entry, args, wanted)}
 
     def _on(self, multiprocessors: int, call: Callable[[], Program]) -> Program:
         """What `call` gives on a GPU with so many of them. A submission that asks for the number may keep it, in any

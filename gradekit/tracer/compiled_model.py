@@ -42,11 +42,14 @@ class Model(torch.nn.Module):
         return self.entry(self.layer(first), *others) * 2
 
 
-def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> dict[str, Any]:
-    """What torch makes of a model around `entry`: a gradekit.framework.Inspection as data. Raises Refusal where there
-    is no such function, or it does not take these arguments."""
+def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int]) -> dict[str, Any]:
+    """What torch makes of a model around `entry`, which wants gradients of the arguments at these positions: a
+    gradekit.framework.Inspection as data. Raises Refusal where there is no such function, or it does not take these
+    arguments."""
     function = find_entry(loaded, entry, len(args))
-    values = [_differentiable(value) for value in make_arguments(args)]
+    values = make_arguments(args)
+    for position in wanted:
+        values[position].requires_grad_()
     seen = _Seen()
     with cuda.as_it_is(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -134,11 +137,6 @@ def _own(target: Any) -> Any:
 
 def _name(target: Any) -> str:
     return printable(str(torch_compile.operator_name(target) or getattr(target, "__name__", target)))[:200]
-
-
-def _differentiable(value: Any) -> Any:
-    floating = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return value.requires_grad_() if floating else value
 
 
 def _opcheck(operator: Any, name: str, values: Sequence[Any]) -> str:

@@ -55,6 +55,9 @@ OPERATORS = """
     def by_name(x):
         return torch.ops.tests.visible(x)
 
+    def frozen(x, mask):
+        return visible(x) * mask if not mask.requires_grad else mask.item()
+
     def reads(x):
         return visible(x) if x.sum().item() > 0 else x
     """
@@ -101,6 +104,11 @@ def test_an_operator_that_does_not_describe_its_result_cannot_be_compiled(inspec
 def test_a_kernel_in_an_autograd_function_is_seen_and_no_operator(entry: str, inspected: Inspect) -> None:
     seen = inspected(entry)
     assert (seen.error, seen.schema, seen.kernels) == ("", "", 1)
+
+
+def test_only_arguments_that_want_a_gradient_have_one_in_the_model(traced: tuple[Tracer, Program]) -> None:
+    assert traced[0].inspect("frozen", [X, X]).error == ""
+    assert "item" in traced[0].inspect("frozen", [X, X], (0, 1)).error
 
 
 def test_code_that_reads_values_is_not_one_graph(inspected: Inspect) -> None:
