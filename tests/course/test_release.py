@@ -1,14 +1,22 @@
-"""Starters follow from solutions, and students get the public files alone."""
+"""What students get: starters that follow from solutions, public files alone, a folder of their own, and a notebook."""
 
+import base64
+import json
 from pathlib import Path
 
+import nbformat
 import pytest
 from click.testing import CliRunner
 
-from gradekit.assignment import Assignment, AssignmentError, discover
+from gradekit.assignment import Assignment, AssignmentError, UsageError, discover
 from gradekit.cli import main
+from gradekit.course import attempts
 from gradekit.course.regions import RegionError, starter
 from gradekit.course.release import generated, release, stale
+from gradekit.course.start import start
+from gradekit.course.worksheet import worksheet
+from gradekit.submission import notebook
+from tests.report.samples import PASSED, record
 from tests.small import laid_out
 
 SOLUTION = '''"""D."""
@@ -153,3 +161,127 @@ def test_a_function_that_takes_the_place_of_a_constant_stands_apart_from_the_imp
 def test_marks_that_are_wrong_are_told_with_their_line(text: str, complaint: str) -> None:
     with pytest.raises(RegionError, match=complaint):
         starter(text, "T")
+
+
+# --- A student's folder -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Assignment:
+    names = ("README.md", "starter.py", "test_softmax.py")
+    return laid_out(tmp_path, "softmax", "softmax", {name: f"this is {name}" for name in names})
+
+
+def test_the_starter_becomes_the_submission(softmax: Assignment, tmp_path: Path) -> None:
+    files = start(softmax, tmp_path / "mine" / "softmax")
+    assert [file.name for file in files] == ["README.md", "submission.py", "test_softmax.py", "assignment.toml"]
+    assert (tmp_path / "mine" / "softmax" / "submission.py").read_text() == "this is starter.py"
+
+
+def test_nothing_is_overwritten_and_nothing_is_half_done(softmax: Assignment, tmp_path: Path) -> None:
+    (tmp_path / "submission.py").write_text("mine")
+    with pytest.raises(UsageError) as caught:
+        start(softmax, tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / 'submission.py'} would be overwritten")
+    assert (tmp_path / "submission.py").read_text() == "mine"
+    assert not (tmp_path / "README.md").exists()
+
+
+def test_force_overwrites_and_keeps_a_copy_of_what_the_student_wrote(softmax: Assignment, tmp_path: Path) -> None:
+    for mine in ("mine", "mine again"):
+        (tmp_path / "submission.py").write_text(mine)
+        files = start(softmax, tmp_path, force=True)
+        assert (tmp_path / "submission.py").read_text() == "this is starter.py"
+        assert files[-1].read_text() == mine
+    assert {path.name for path in tmp_path.glob("*.before-*")} == {"submission.py.before-1", "submission.py.before-2"}
+
+
+def test_force_keeps_no_copy_of_what_nobody_has_changed(softmax: Assignment, tmp_path: Path) -> None:
+    start(softmax, tmp_path)
+    assert start(softmax, tmp_path, force=True)
+    assert not list(tmp_path.glob("*.before-*"))
+
+
+# --- A student's own attempts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{", "[]", "3", json.dumps({"when": "", "earned": "many", "possible": 1, "pending": 0}),
+     json.dumps({"when": "", "earned": 1, "possible": 1})],
+)  # fmt: skip
+def test_a_line_that_is_no_attempt_is_passed_over(line: str, tmp_path: Path) -> None:
+    attempts.add(tmp_path, record(PASSED))
+    with (tmp_path / attempts.FILE).open("a") as file:
+        file.write(line + "\n")
+    assert [attempt.said for attempt in attempts.read(tmp_path)] == ["40 of 40 points"]
+
+
+# --- The notebook of an assignment ------------------------------------------------------------------------------------
+
+
+HANDOUT = "# Copy\n\nWords.\n\n![a tile](figure.svg) and ![none](gone.svg)\n\n## Your task\n\nWrite it.\n"
+TODO = '"""Copy: fill in the TODOs."""\n\nimport torch\n\n\ndef f(x):\n    raise NotImplementedError\n'
+
+
+@pytest.fixture
+def to_copy(tmp_path: Path) -> Assignment:
+    files = {"README.md": HANDOUT, "starter.py": TODO, "figure.svg": "<svg/>", "test_copy.py": ""}
+    return laid_out(tmp_path, "copy", "f", files)
+
+
+def test_it_is_a_valid_notebook_of_the_handout_then_the_starter_then_the_check(to_copy: Assignment) -> None:
+    book = nbformat.reads(worksheet(to_copy), as_version=4)
+    nbformat.validate(book)
+    kinds = [cell.cell_type for cell in book.cells]
+    assert kinds == ["markdown", "code", "markdown", "markdown", "code", "code"]
+    assert book.cells[2].source == "## Your task\n\nWrite it."
+    assert book.cells[4].source == "import torch\n\n\ndef f(x):\n    raise NotImplementedError"
+    assert book.cells[5].source == 'gradekit.check("copy")'
+
+
+def test_pictures_travel_inside(to_copy: Assignment) -> None:
+    first = json.loads(worksheet(to_copy))["cells"][0]["source"]
+    picture = base64.b64encode(b"<svg/>").decode()
+    assert f"![a tile](data:image/svg+xml;base64,{picture}) and ![none](gone.svg)" in "".join(first)
+
+
+def setup(assignment: Assignment, source: str = "") -> str:
+    return "".join(json.loads(worksheet(assignment, source))["cells"][1]["source"])
+
+
+def test_the_first_code_cell_installs_what_the_course_names_or_the_wheel_beside_the_notebook(to_copy: Assignment) -> None:
+    assert '%pip install -q "https://example.org/gradekit.whl"' in setup(to_copy, "https://example.org/gradekit.whl")
+    assert "%pip install -q ./gradekit-*.whl" in setup(to_copy)
+    assert "which your course hands out with this notebook" in setup(to_copy)
+
+
+def markdown(assignment: Assignment) -> list[str]:
+    return ["".join(c["source"]) for c in json.loads(worksheet(assignment))["cells"] if c["cell_type"] == "markdown"]
+
+
+def test_its_words_speak_of_cells_where_the_handout_speaks_of_a_file(to_copy: Assignment) -> None:
+    words = "    gradekit check submission.py\n\n`gradekit check -k a`\n`gradekit bench submission.py`\nin `submission.py`.\n"
+    to_copy.handout.write_text("# Copy\n\n" + words)
+    assert markdown(to_copy)[0].removeprefix("# Copy\n\n").splitlines() == [
+        "    %gradekit copy", "", "`%gradekit copy -k a`", "`gradekit bench submission.ipynb`",
+        "in the cell under “Your code”.",
+    ]  # fmt: skip
+
+
+def test_other_pages_travel_inside(to_copy: Assignment) -> None:
+    to_copy.handout.write_text("# Copy\n\nSee [more](more.md).\n")
+    (to_copy.folder / "more.md").write_text("# More to read\n\nMore.\n")
+    assert markdown(to_copy)[:2] == ["# Copy\n\nSee “More to read” (below).", "# More to read\n\nMore."]
+
+
+def test_what_is_graded_of_it_is_the_starter(to_copy: Assignment) -> None:
+    text = notebook.read(worksheet(to_copy), entry="f").text
+    assert "def f(x):" in text
+    assert "gradekit.check" not in text
+
+
+def test_start_lays_out_the_notebook_in_place_of_handout_and_starter(to_copy: Assignment, tmp_path: Path) -> None:
+    files = start(to_copy, tmp_path / "mine", notebook=True)
+    assert sorted(file.name for file in files) == ["assignment.toml", "submission.ipynb", "test_copy.py"]
+    assert (tmp_path / "mine" / "submission.ipynb").read_text(encoding="utf-8") == worksheet(to_copy)

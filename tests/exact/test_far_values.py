@@ -1,12 +1,20 @@
 """Values far from those that checks draw, and on both sides of the numbers in a kernel's text; tests/hostile/undeserved has what fails
 there alone."""
 
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from gradekit import reuse
+from gradekit.assignment import get
 from gradekit.exact.borders import borders
+from gradekit.findings import Cause, Check, Outcome
 from gradekit.inputs.value_kinds import make
+from gradekit.plugin import beside_examples
+from tests import right
+from tests.graded import grade, graded
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -43,3 +51,75 @@ module {
 }
 """
     assert [(one.met, one.size) for one in borders(ttir)] == [("x", 1e6), ("z", 1e6)]
+
+
+# --- Right formulas ---------------------------------------------------------------------------------------------------
+
+
+OPTIONS = {"profile": "quick", "device": "cpu", "shrink": False, "diagnose": False}
+
+
+def passed(folder: Path, assignment: str, old: str, new: str, keyword: str) -> Check:
+    """The check whose name the keyword matches, of a solution in which `new` stands for `old`; it has passed."""
+    text = right.text(f"solutions/{assignment}/solution.py")
+    assert old in text
+    check = graded(assignment, text.replace(old, new), folder, keyword=keyword, **OPTIONS).checks[-1]
+    assert check.outcome is Outcome.PASSED, check.message
+    return check
+
+
+def test_a_constant_in_float32_is_no_other_formula(tmp_path: Path) -> None:
+    check = passed(tmp_path, "fused_chain", "0.7978845608", "0.79788456", "every_dtype and bfloat16")
+    assert check.details["exact"]["forms"] == check.details["exact"]["exact"] >= 1
+
+
+def test_what_looks_at_bits_is_judged_by_its_examples_and_says_so(tmp_path: Path) -> None:
+    bits = "(numerator / denominator).to(tl.int32, bitcast=True).to(tl.float32, bitcast=True), mask"
+    check = passed(tmp_path, "softmax", "numerator / denominator, mask", bits, "contiguous")
+    assert check.details["exact"]["exact"] == 0 and "bits" in check.details["exact"]["not"][0]
+
+
+def test_gradients_of_some_inputs_are_held_against_their_own_references() -> None:
+    """Of x and bias alone, where the reference has weight's between them."""
+    path = right.file("tests/course/right/layer_norm/walks.py")
+    report = grade(get("layer_norm"), path, keyword="gradient", seed=12, **OPTIONS)
+    assert [check.message for check in report.checks if check.outcome is not Outcome.PASSED] == []
+
+
+# --- Outcomes that are kept -------------------------------------------------------------------------------------------
+
+
+ROOT = Path(__file__).parents[2]
+RIGHT = (ROOT / "solutions/fused_chain/solution.py").read_text()
+UNUSED = RIGHT + "\n\ndef unused():\n    return 1\n"
+WRONG = RIGHT.replace("0.044715", "0.0447")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Grows with each call that is tried in exact arithmetic."""
+    seen: list[Any] = []
+    before = beside_examples.tried
+    monkeypatch.setattr(beside_examples, "tried", lambda call, specs: (seen.append(call), before(call, specs))[1])
+    return seen
+
+
+def checked(text: str, folder: Path) -> Check:
+    options = {"profile": "quick", "device": "cpu", "shrink": False, "diagnose": False}
+    return graded("fused_chain", text, folder, keyword="every_dtype and bfloat16", **options).checks[-1]
+
+
+def test_a_call_that_was_right_is_not_tried_again_after_an_edit_elsewhere(calls: list[Any], tmp_path: Path) -> None:
+    with reuse.kept():
+        first, count = checked(RIGHT, tmp_path), len(calls)
+        assert first.outcome is Outcome.PASSED and first.details["exact"]["exact"] > 0 and count > 0
+        assert checked(UNUSED, tmp_path).details == first.details
+        assert len(calls) == count
+
+
+def test_another_formula_is_tried_after_a_right_one_and_each_time(calls: list[Any], tmp_path: Path) -> None:
+    with reuse.kept():
+        checked(RIGHT, tmp_path)
+        for _ in range(2):
+            before = len(calls)
+            assert (checked(WRONG, tmp_path).cause, len(calls) > before) == (Cause.WRONG_FORMULA, True)

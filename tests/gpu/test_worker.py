@@ -16,9 +16,10 @@ from gradekit.engine.executor import run
 from gradekit.findings import Cause
 from gradekit.gpu import shared_memory, worker, worker_process
 from gradekit.gpu.device_memory import RedZoneWrite
+from gradekit.gpu.faults import CardFault, fault_of
 from gradekit.gpu.replay import CaughtWrite
 from gradekit.gpu.server import arguments_from, arguments_to
-from gradekit.gpu.worker import CardFault, Worker
+from gradekit.gpu.worker import Worker
 from gradekit.program import Allocate, Launch, Literal, View
 from gradekit.subject.device import Device
 from tests.patience import eventually
@@ -52,7 +53,7 @@ def gone(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
 
 
-def fault_of(found: Worker, body: str, seconds: float = 20.0) -> CardFault:
+def fault_in(found: Worker, body: str, seconds: float = 20.0) -> CardFault:
     made, tensors = entry(body, normal(8))
     with pytest.raises(CardFault) as caught:
         found.run(made, tensors, seconds=seconds)
@@ -137,13 +138,13 @@ def test_red_zones_are_told_in_the_students_words() -> None:
 
 
 def test_an_illegal_access_names_the_kernel_and_ends_the_process(standin: Worker) -> None:
-    fault = fault_of(standin, FAR_AWAY)
+    fault = fault_in(standin, FAR_AWAY)
     assert (fault.kind, fault.kernel) == ("illegal-access", "far_away") and fault.line
     assert standin.pid is None
 
 
 def test_after_a_fault_the_next_request_gets_a_new_process(standin: Worker) -> None:
-    fault_of(standin, FAR_AWAY)
+    fault_in(standin, FAR_AWAY)
     made, tensors = entry(COPY, normal(8))
     assert torch.equal(standin.run(made, tensors).results[0], tensors[0])
 
@@ -154,7 +155,7 @@ def test_a_kernel_that_does_not_end_is_killed(standin: Worker) -> None:
     standin.run(made, tensors)
     pid = standin.pid
     with answers_awaited_once_it_runs(standin, "endless"):
-        fault = fault_of(standin, ENDLESS, seconds=1.0)
+        fault = fault_in(standin, ENDLESS, seconds=1.0)
     assert (fault.kind, fault.kernel) == ("hang", "endless") and fault.line
     assert pid and gone(pid)
 
@@ -197,7 +198,7 @@ def test_a_process_that_something_else_kills_once_costs_nothing(
 def test_what_was_prepared_is_gone_with_its_process(standin: Worker) -> None:
     made, tensors = entry(COPY, normal(8))
     prepared = standin.prepare(made, [normal(8)])
-    fault_of(standin, FAR_AWAY)
+    fault_in(standin, FAR_AWAY)
     standin.run(made, tensors)
     with pytest.raises(CardFault, match="gone"):
         standin.turn(prepared.id, milliseconds=1)
@@ -361,3 +362,52 @@ def test_a_forked_worker_ends_where_nobody_asks_it_any_more() -> None:
         assert pid is not None and not gone(pid)
     assert eventually(lambda: gone(pid))
     left.close()
+
+
+# --- Faults -----------------------------------------------------------------------------------------------------------
+
+
+class OutOfResources(Exception):
+    """As Triton's."""
+
+
+@pytest.mark.parametrize(("error", "kind"), [
+    (RuntimeError("CUDA error: an illegal memory access was encountered\nCompile with"), "illegal-access"),
+    (RuntimeError("Triton Error [CUDA]: misaligned address"), "illegal-access"),
+    (RuntimeError("CUDA error: device-side assert triggered"), "illegal-access"),
+    (RuntimeError("Triton Error [CUDA]: out of memory"), "out-of-memory"),
+    (RuntimeError("Triton Error [CUDA]: invalid argument"), "resources"),
+    (OutOfResources("out of resource: shared memory"), "resources"),
+    (RuntimeError("CUDA error: the launch timed out and was terminated"), "hang"),
+    (RuntimeError("something else"), "crash"),
+    (KeyError(3), "crash"),
+])
+def test_an_error_has_a_kind(error: Exception, kind: str) -> None:
+    assert fault_of(error).kind == kind
+
+
+def test_only_a_kernel_that_broke_the_rules_ends_the_process() -> None:
+    assert fault_of(RuntimeError("CUDA error: an illegal memory access was encountered")).deadly
+    assert not fault_of(RuntimeError("CUDA out of memory. Tried to allocate")).deadly
+
+
+ASSEMBLER = ("PTXAS error: codegen error", "`ptxas` stderr:", "ptxas fatal   : Insufficient registers (64)", "Repro")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [(("CUDA error: misaligned address", "CUDA kernel errors might be reported later"), "misaligned address"), (ASSEMBLER, ASSEMBLER[2])],
+)
+def test_the_words_are_the_first_line_without_the_speaker_or_what_the_assembler_says(lines: tuple[str, ...], words: str) -> None:
+    assert fault_of(RuntimeError("\n".join(lines))).message == words
+
+
+def test_a_fault_travels_as_json() -> None:
+    fault = CardFault("hang", "endless", "kernel", 7)
+    again = CardFault.from_json(fault.to_json())
+    assert (again.kind, again.message, again.kernel, again.line) == ("hang", "endless", "kernel", 7)
+
+
+@pytest.mark.parametrize("data", [None, {}, {"kind": "mystery"}, [1]])
+def test_what_is_no_fault_is_a_crash(data: object) -> None:
+    assert CardFault.from_json(data).kind == "crash"

@@ -1,20 +1,24 @@
 """Claims about the inputs that gradekit draws: what they are, that they are the same everywhere, and how they shrink."""
 
+import itertools
 import json
 import math
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from gradekit.inputs import spec
+from gradekit.inputs import as_text, spec
 from gradekit.inputs.classes import classes
+from gradekit.inputs.covering import Rule, design
 from gradekit.inputs.layouts import LAYOUTS, row_major
-from gradekit.inputs.spec import FLOATS, Input, normal
+from gradekit.inputs.spec import FLOATS, Input, normal, overlapping
 from gradekit.inputs.strategies import matrices, shaped, vectors
 from gradekit.inputs.value_kinds import PROFILES
+from gradekit.plugin.check_results import _makers
 
 DTYPES = (*FLOATS, "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
 quiet = settings(database=None, deadline=None, max_examples=60, derandomize=True)
@@ -276,3 +280,105 @@ def test_a_small_tensor_is_made_once_for_everybody_who_asks() -> None:
 def test_a_large_tensor_is_not_kept() -> None:
     large = normal((spec.SMALL // 4 + 1,))
     assert large.tensor().numel() == large.numel and spec._tensors.get(large) is None
+
+
+# --- As lines of torch ------------------------------------------------------------------------------------------------
+
+
+EXACT = {
+    "contiguous": normal((2, 3)), "half": Input("float16", (5,), (1,), seed=3),
+    "bfloat16": Input("bfloat16", (5,), (1,), seed=3), "integers": Input("int32", (4,), (1,), profile="integers"),
+    "booleans": Input("bool", (4,), (1,), profile="integers"), "transposed": Input("float32", (3, 2), (1, 3), seed=1),
+    "sliced, with an offset": Input("float32", (2, 3), (8, 2), 5), "expanded": Input("float32", (4, 3), (0, 1)),
+    "one number": Input("float32", (), ()), "infinities": Input("float32", (2, 3), (3, 1), profile="neg_inf_first"),
+    "none": Input("float32", (0, 3), (3, 1)), "many": Input("float32", (30, 30), (30, 1), profile="spike"),
+    "many, strided": Input("float16", (30, 20), (50, 2), 3),
+}
+
+
+def test_tensors_of_one_storage_are_made_as_views_of_one() -> None:
+    x, y = overlapping(Input("float32", (3, 5), (10, 2), profile="spike"), 1)
+    lines = "\n".join(_makers(["x", "y", "z", "n"], [x, y, y, 3])).replace('"cuda"', '"cpu"')
+    names: dict[str, Any] = {"torch": torch, "Input": Input}
+    exec(lines, names)  # noqa: S102
+    assert torch.equal(names["x"], x.tensor()) and torch.equal(names["y"], y.tensor())
+    assert names["y"].untyped_storage().data_ptr() == names["x"].untyped_storage().data_ptr()
+    assert names["y"].storage_offset() - names["x"].storage_offset() == 1 and names["n"] == 3
+
+
+def test_one_tensor_given_twice_is_made_once() -> None:
+    x = normal((3,))
+    assert [*_makers(["x", "y"], [x, x])][1:] == ["y = x"]
+    assert [*_makers(["x", "y"], [x, normal((3,))])][1:] != ["y = x"]
+
+
+def made(spec: Input) -> torch.Tensor:
+    found = eval(as_text.expression(spec, '"cpu"'), {"torch": torch, "Input": Input})
+    assert isinstance(found, torch.Tensor)
+    return found
+
+
+@pytest.mark.parametrize("spec", EXACT.values(), ids=EXACT)
+def test_few_numbers_are_written_out(spec: Input) -> None:
+    """... to the last bit, with the strides and the offset of the spec"""
+    tensor = made(spec)
+    assert torch.equal(tensor, spec.tensor()) and tensor.dtype == spec.tensor().dtype
+    assert (tensor.stride(), tensor.storage_offset()) == (spec.stride, spec.offset) or spec.is_contiguous
+
+
+@pytest.mark.parametrize(("dtype", "between"), [("float16", "nan"), ("int32", "2147483647"), ("bool", "True")])
+def test_what_lies_between_elements_is_seen_where_it_is_read(dtype: str, between: str) -> None:
+    tensor = made(Input(dtype, (3,), (2,), profile="ones"))
+    assert str(tensor.as_strided((1,), (1,), 1).item()) == between
+
+
+def test_numbers_have_no_more_digits_than_they_need() -> None:
+    assert as_text.written(torch.tensor([0.1, 1.0, float("-inf"), 1 / 3])) == '[0.1, 1.0, float("-inf"), 0.33333334]'
+    assert as_text.written(torch.tensor(0.1, dtype=torch.bfloat16)) == "0.1"
+
+
+def test_many_are_not_listed() -> None:
+    assert as_text.few(torch.arange(3), 3) == ["0", "1", "2"]
+    assert as_text.few(torch.arange(4), 3) is None
+
+
+# --- Covering designs -------------------------------------------------------------------------------------------------
+
+
+FACTORS = {"dtype": ["f32", "f16", "bf16"], "size ...": [1, 2, 3, 4], "layout": list("abcde"), "only": ["x"]}
+RULE = Rule(("layout", "size ..."), lambda row: row["layout"] != "b" or row["size ..."] != 2)
+
+
+@pytest.mark.parametrize("strength", [1, 2, 3])
+def test_every_combination_that_is_allowed_is_there_and_no_other(strength: int) -> None:
+    rows = design(FACTORS, strength, [RULE])
+    for names in itertools.combinations(FACTORS, strength):
+        every = itertools.product(*(FACTORS[name] for name in names))
+        allowed = {c for c in every if not {("layout", "b"), ("size ...", 2)} <= set(zip(names, c, strict=True))}
+        assert {tuple(row[name] for name in names) for row in rows} == allowed
+
+
+def test_a_design_of_pairs_has_few_more_rows_than_its_two_largest_factors_need() -> None:
+    factors = {name: list(range(levels)) for name, levels in {"a": 7, "b": 7, "c": 4, "d": 6, "e": 3}.items()}
+    assert 49 <= len(design(factors)) <= 60
+
+
+def test_a_design_of_which_much_is_forbidden_has_no_row_too_many() -> None:
+    sizes = {"B": [1, 2], "H": [1], "G": [1], "S": [1000, 2048, 4000], "D": [16, 64]}
+    factors = {"dtype": list("abc"), **sizes, "scale": [0, 1], "layout": [0], "values": list("abc")}
+    fits = Rule(tuple(sizes), lambda row: math.prod(int(str(row[name])) for name in sizes) <= 1 << 18)
+    assert len(design(factors, 2, [fits])) <= 12
+
+
+def test_levels_come_evenly() -> None:
+    seen = Counter(row["dtype"] for row in design(FACTORS))
+    assert max(seen.values()) - min(seen.values()) <= 2
+
+
+def test_a_design_is_the_same_each_time() -> None:
+    assert design(FACTORS) == design(dict(FACTORS))
+
+
+@pytest.mark.parametrize(("holds", "rows"), [(True, [{"a": 1, "b": 2}]), (False, [])])
+def test_factors_with_one_level_are_one_row_or_none(holds: bool, rows: list[dict[str, int]]) -> None:
+    assert design({"a": [1], "b": [2]}, 2, [Rule(("a", "b"), lambda row: holds)]) == rows

@@ -98,7 +98,7 @@ def test_representative_inputs_are_those_of_the_first_timed_call() -> None:
 
 
 def test_an_assignment_that_times_nothing_asks_for_inputs(tmp_path: Path) -> None:
-    from tests.plugin.test_timed import made
+    from tests.plugin.test_pytest import made
 
     with pytest.raises(NothingToInspect, match="say what to pass"):
         representative(made(tmp_path, ""))

@@ -10,11 +10,12 @@ import torch
 
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input, normal
-from gradekit.judge.compare import assert_close
+from gradekit.judge.compare import any_order, assert_close, ties
 from gradekit.judge.contents import Results, content
 from gradekit.judge.failure import Failure
-from gradekit.judge.reference import Reference, reference
+from gradekit.judge.reference import Reference, conditioned, own_tolerance, reference
 from gradekit.judge.tolerance import rounded_once
+from gradekit.judge.trivial import TRIVIAL_RESULTS, round_lower
 
 X = Input("float32", (3, 33), (33, 1))
 
@@ -354,3 +355,127 @@ def test_a_cast_on_the_way_still_rounds() -> None:
 
     x = torch.tensor([1.1, 5.3])
     assert reference(through, x).exact.tolist() == [3.0, 15.0]
+
+
+# --- What a task leaves free ------------------------------------------------------------------------------------------
+
+
+TIED = torch.tensor([[3.0, 7.0, 7.0, 1.0], [2.0, 2.0, 2.0, 9.0]])
+
+
+def topk(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    values, places = torch.sort(x, dim=-1, descending=True, stable=True)
+    return values[:, :2], places[:, :2]
+
+
+VALUES = topk(TIED)[0]
+
+
+@pytest.mark.parametrize("places", [[[1, 2], [3, 0]], [[2, 1], [3, 1]], [[2, 1], [3, 2]]])
+def test_places_of_any_equal_elements_are_right(places: list[list[int]]) -> None:
+    assert_close([VALUES, torch.tensor(places)], reference(topk, TIED), up_to=ties(TIED))
+
+
+@pytest.mark.parametrize(
+    "places", [[[2, 2], [3, 0]], [[2, 0], [3, 0]], [[2, 4], [3, 0]], [[-1, 2], [3, 0]], [[1, 2], [0, 1]]]
+)
+def test_a_place_twice_or_of_another_element_or_outside_is_wrong(places: list[list[int]]) -> None:
+    with pytest.raises(Failure, match="of result 1 are wrong|of result 1 is wrong"):
+        assert_close([VALUES, torch.tensor(places)], reference(topk, TIED), up_to=ties(TIED))
+
+
+def test_wrong_values_beside_right_places_are_wrong_and_a_wrong_dtype_is_told() -> None:
+    with pytest.raises(Failure, match="of result 0"):
+        assert_close([VALUES + 1, topk(TIED)[1]], reference(topk, TIED), up_to=ties(TIED))
+    with pytest.raises(Failure, match="is int32, and must be int64"):
+        assert_close([VALUES, topk(TIED)[1].int()], reference(topk, TIED), up_to=ties(TIED))
+
+
+def test_elements_in_any_order_are_right_and_pairs_stay_together() -> None:
+    keys, numbers = torch.tensor([5, 2, 5]), torch.tensor([10, 30, 20])
+    wanted = reference(lambda k, n: (k, n), keys, numbers)
+    assert_close([torch.tensor([2, 5, 5]), torch.tensor([30, 20, 10])], wanted, up_to=any_order())
+    with pytest.raises(Failure):
+        assert_close([torch.tensor([2, 5, 5]), torch.tensor([20, 30, 10])], wanted, up_to=any_order())
+    with pytest.raises(Failure):
+        assert_close([torch.tensor([2, 2, 5]), torch.tensor([30, 20, 10])], wanted, up_to=any_order())
+
+
+def test_the_same_observation_may_be_wrong_where_nothing_is_free() -> None:
+    """A result that was right up to ties is not remembered as right."""
+    seen = SimpleNamespace(results=[VALUES, torch.tensor([[2, 1], [3, 1]])])
+    assert_close(seen, reference(topk, TIED), up_to=ties(TIED))
+    with pytest.raises(Failure):
+        assert_close(seen, reference(topk, TIED))
+
+
+# --- allowances that an author need not work out ---------------------------------------------------------------------
+
+
+def cancelling(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x * y).sum(-1)
+
+
+def test_conditioned_leaves_room_where_terms_cancel_and_nowhere_else() -> None:
+    generator = torch.Generator().manual_seed(3)
+    x, y = (torch.randn(64, 4096, generator=generator) for _ in range(2))
+    y[:, 1::2] = -y[:, ::2] * x[:, ::2] / x[:, 1::2] * 1.001
+    in_turn = torch.stack(list((x * y).unbind(-1))).cumsum(0)[-1]
+    expected = reference(cancelling, x, y, scale=conditioned(cancelling))
+    assert_close(in_turn, expected)
+    with pytest.raises(Failure):
+        assert_close((x.half() * y.half()).float().sum(-1), expected)
+    plain = reference(torch.exp, x, scale=conditioned(torch.exp))
+    assert bool((plain.allowance <= 600 * torch.finfo(torch.float32).eps * (1 + x.abs()) * x.double().exp()).all())
+
+
+def test_a_tolerance_of_ones_own_has_a_reason_that_is_read() -> None:
+    x = torch.tensor([1.0, 100.0])
+    expected = reference(torch.sin, x, bound=own_tolerance(torch.sin, "A table of 256 is wanted.", absolute=0.01))
+    assert_close(torch.sin(x) + 0.009, expected)
+    with pytest.raises(Failure, match=r"This check allows 0\.01: A table of 256 is wanted\."):
+        assert_close(torch.sin(x) + 0.011, expected)
+    for why, relative in (("", 0.1), ("none", 0.0), ("less than none", -0.1)):
+        with pytest.raises(ValueError, match="needs a positive number and a reason"):
+            own_tolerance(torch.sin, why, relative=relative)
+
+
+# --- Trivial results --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TRIVIAL_RESULTS)
+@pytest.mark.parametrize("inputs", [[], [torch.empty(0)], [torch.arange(5)], [torch.linspace(-1, 1, 6).view(2, 3)]])
+def test_a_trivial_result_has_the_form_of_the_expected_results(name: str, inputs: list[torch.Tensor]) -> None:
+    expected = [torch.linspace(-2, 2, 6).view(2, 3).half(), torch.arange(4), torch.tensor(1.5), torch.empty(0, 2)]
+    before = [e.clone() for e in expected]
+    substituted = TRIVIAL_RESULTS[name](expected, inputs)
+    assert [(m.shape, m.dtype) for m in substituted] == [(e.shape, e.dtype) for e in expected]
+    assert all(map(torch.equal, expected, before))
+
+
+def test_trivial_results_are_what_their_names_say() -> None:
+    expected, inputs = [torch.tensor([[1.0, 2.0], [3.0, 6.0]])], [torch.tensor([7.0, 8.0, 9.0])]
+    assert TRIVIAL_RESULTS["zeros"](expected, inputs)[0].tolist() == [[0, 0], [0, 0]]
+    assert TRIVIAL_RESULTS["constant"](expected, inputs)[0].tolist() == [[3, 3], [3, 3]]
+    assert TRIVIAL_RESULTS["first_input"](expected, inputs)[0].tolist() == [[7, 8], [9, 7]]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "eps"),
+    [(torch.float64, 2**-24), (torch.float32, 2**-8), (torch.float16, 2**-5), (torch.bfloat16, 2**-5)],
+)
+def test_lower_precision_keeps_fewer_digits(dtype: torch.dtype, eps: float) -> None:
+    value = (1 + torch.arange(2000, dtype=torch.float64) / 2000).to(dtype)
+    error = ((round_lower(value) - value).double() / value.double()).abs().max().item()
+    assert eps / 2 <= error <= eps
+    special = torch.tensor([0.0, -torch.inf, torch.inf, min(torch.finfo(dtype).max, 1e38) / 2], dtype=dtype)
+    assert round_lower(special)[:3].tolist() == special[:3].tolist()
+    assert abs(round_lower(special)[3].item() / special[3].item() - 1) <= eps
+    assert torch.equal(round_lower(torch.arange(5)), torch.arange(5))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_integers_lose_what_float32_cannot_hold(dtype: torch.dtype) -> None:
+    value = torch.tensor([-(2**24), 2**24, 2**24 + 1, torch.iinfo(dtype).max, torch.iinfo(dtype).min], dtype=dtype)
+    largest = {torch.int32: 2**31 - 2**7, torch.int64: 2**63 - 2**39}[dtype]
+    assert round_lower(value).tolist() == [-(2**24), 2**24, 2**24, largest, torch.iinfo(dtype).min]

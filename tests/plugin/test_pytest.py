@@ -8,9 +8,12 @@ import pytest
 from hypothesis import settings
 
 import gradekit.engine.launch  # noqa: F401  # pytester forgets what its runs import, and the table of operations would be in parts
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, get
 from gradekit.findings import Report, Score
+from gradekit.inputs.spec import Input
 from gradekit.plugin.lifecycle import GradingPlugin
+from gradekit.plugin.timed import timed_calls
+from tests.graded import record_of
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES
 
 Run = Callable[..., pytest.RunResult]
@@ -101,3 +104,85 @@ def test_other_projects_in_the_environment_are_left_alone(pytester: pytest.Pytes
     result = pytester.runpytest_inprocess("--disable-plugin-autoload", "-p", "gradekit.plugin", "--strict-markers")
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*gradekit*points*")
+
+
+# --- Which calls are timed --------------------------------------------------------------------------------------------
+
+
+CHECKS = """
+import pytest
+from gradekit import at_least, assert_speed, normal, points
+
+def torch_double(x):
+    return x * 2
+
+def expected(x):
+    return None
+
+@points(5)
+def test_right(submission):
+    submission.double(normal((3,)))
+
+@points(10, kind="speed")
+@pytest.mark.parametrize("rows", [8, 16])
+@pytest.mark.parametrize(("columns", "dtype"), [(32, "float16")])
+def test_speed(submission, rows, columns, dtype):
+    timed = submission.double.timed(normal((rows, columns), dtype), against=torch_double, expected=expected)
+    assert_speed(timed, at_least(1.0, "eager"))
+
+@points(2, kind="speed", bonus=True)
+def test_bonus(submission):
+    submission.double.timed(normal((8, 32), "float16"), against=torch_double, expected=expected)
+
+@points(1, kind="speed")
+def test_of_something_else(submission, tmp_path):
+    submission.double.timed(normal((1,)), against=torch_double, expected=expected)
+"""
+
+
+def made(folder: Path, tests: str) -> Assignment:
+    """An assignment with these tests."""
+    (folder / "double").mkdir()
+    (folder / "double" / "test_double.py").write_text(tests)
+    return Assignment("double", "Double", "double", "", folder / "double")
+
+
+def test_every_parametrization_of_a_check_of_speed_is_found_once(tmp_path: Path) -> None:
+    found = timed_calls(made(tmp_path, CHECKS))
+    assert [(call.entry, call.args[0].shape, call.args[0].dtype) for call in found] == [
+        ("double", (8, 32), "float16"),
+        ("double", (16, 32), "float16"),
+    ]
+    assert found[0].against(3) == 6
+
+
+def test_the_course_times_softmax_at_its_two_shapes() -> None:
+    calls = timed_calls(get("softmax"))
+    assert {call.entry for call in calls} == {"softmax"}
+    assert all(isinstance(arg, Input) for call in calls for arg in call.args) and len(calls) == 2
+
+
+# --- A counterexample's Python ----------------------------------------------------------------------------------------
+
+
+NO_MASK = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def kernel(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) + tl.load(y + i, mask=i < n), mask=i < n)
+
+def add(x, y):
+    x, y = x.contiguous(), y.contiguous()
+    out = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), BLOCK=64)
+    return out
+"""
+
+
+@pytest.mark.parametrize(("old", "new"), [("", ""), ("tl.load(x + i)", "2 * tl.load(x + i, mask=i < n)")])
+def test_the_tests_own_function_says_what_is_right_for_values_as_for_memory(old: str, new: str, tmp_path: Path) -> None:
+    record = record_of("vector_add", NO_MASK.replace(old, new) if old else NO_MASK, tmp_path, stop=True)
+    failed = next(check for check in record["checks"] if check["outcome"] == "failed")
+    assert failed["counterexample"]["reference"] == "test_vector_add.expected(x, y).rounded"

@@ -1,14 +1,22 @@
-"""What the solver proves of products no number contradicts."""
+"""What the solver knows of products, quotients and remainders, and of scalars that sizes decide, no number contradicts."""
 
 import itertools
 import random
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from gradekit import reuse
+from gradekit import domain, reuse
+from gradekit.assignment import get
+from gradekit.prove import solve
+from gradekit.prove.prover import Proofs
 from gradekit.prove.solve import Solver
-from gradekit.prove.terms import Atom, Truth, equal, greatest, least, of_atom, var
-from gradekit.prove.value_of import Evaluation
+from gradekit.prove.terms import ONE, Atom, Term, Truth, equal, greatest, least, of_atom, power, term, var
+from gradekit.prove.value_of import Evaluation, value_of
+from gradekit.prove.walk import OTHER, RULES
+from tests.prove.deciding import decided
+from tests.unseen.test_layouts import HISTOGRAM
 
 SIZES = [var(name, 1, 6) for name in "mnk"]
 COUNTERS = [var("i", 0, 5), var("j", 0, 5), var("d", -3, 3)]
@@ -112,3 +120,122 @@ def test_a_question_of_the_same_words_about_other_ranges_is_another() -> None:
     with reuse.kept():
         assert Solver().ask([], var("n", 1, 6) <= 6).verdict == "proved"
         assert Solver().ask([], var("n", 1, 7) <= 6).verdict == "refuted"
+
+
+# --- Quotients and remainders -----------------------------------------------------------------------------------------
+
+
+NAMES = [var(named, 0, 9) for named in "abcd"]
+FACTORS = [next(iter(unit.parts))[0].key for unit in NAMES]
+
+
+def _sum(chosen: random.Random, parts: int) -> Term:
+    found = term(chosen.choice((0, 0, 1, 3)))
+    for _ in range(parts):
+        factors = chosen.sample(NAMES, chosen.choice((1, 1, 2)))
+        product = term(chosen.choice((1, 1, 2, 4)))
+        for factor in factors:
+            product = product * factor
+        found = found + product
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_taken_out_of_a_sum_is_put_back(seed):
+    chosen = random.Random(seed)
+    divisor = _sum(chosen, 2) + 1
+    value = _sum(chosen, 2) + divisor * chosen.choice(NAMES)
+    numbers = {key: chosen.randint(0, 9) for key in FACTORS}
+    a, b = value_of(value, numbers), value_of(divisor, numbers)
+    assert value_of(value // divisor, numbers) == a // b
+    assert value_of(value % divisor, numbers) == a % b
+
+
+def test_a_multiple_of_a_sum_is_seen():
+    """program + turn * grid, with a grid of ceil(rows / 4): the remainder is the program."""
+    program, turn, rows = var("p", 0), var("t", 0), var("rows", 1)
+    grid = ONE + (rows - 1) // 4
+    assert (program + turn * grid) % grid == program % grid
+
+
+N, BLOCK = var("n", 1, 1 << 40), power(var("n", 1, 1 << 40))
+
+
+@pytest.mark.parametrize(("goal", "verdict"), [
+    (N <= BLOCK, "proved"),
+    (BLOCK < 2 * N, "proved"),
+    (BLOCK <= N, "refuted"),
+    (2 * BLOCK < 3 * N + 5, "refuted"),
+    (equal(BLOCK % 16, 0), "refuted"),
+    (BLOCK % 16 <= 8, "proved"),
+    (BLOCK <= 1 << 39, "refuted"),
+    (BLOCK <= 1 << 40, "proved"),
+])
+def test_powers_of_two(goal, verdict):
+    assert Solver().ask([], goal).verdict == verdict
+
+
+def test_an_answer_with_a_number_that_is_no_power_is_none(monkeypatch):
+    goal = BLOCK % 16 <= 8
+    monkeypatch.setattr(solve.Query, "powers_missed", lambda query, values: "")
+    assert Solver().ask([], goal, tries=1).verdict == "open"
+
+
+def test_an_element_below_a_size_lies_in_a_tile_below_their_number():
+    size, element, factor = var("n", 1), var("e", 0), var("f", 0)
+    tiles = (size + 31) // 32
+    goal = element // 32 * factor < tiles * factor + 1 - factor
+    assert Solver().follows([element < size], goal)
+    assert not Solver().follows([element <= size], goal)
+
+
+def test_the_smaller_of_two_masks_is_both_and_a_quotient_of_masks_is_not_known():
+    a, b = NAMES[0] < 3, NAMES[1] < 3
+    expected = {"minui": a & b, "maxui": a | b, "minsi": a | b, "maxsi": a & b, "divui": OTHER, "remui": OTHER}
+    assert {named: RULES[f"arith.{named}"](None, None, a, b) for named in expected} == expected
+
+
+# --- Scalars that sizes decide ----------------------------------------------------------------------------------------
+
+
+RIGHT = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def count_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask, other=0)
+    tl.atomic_add(out_ptr + x, 1, mask=mask)
+
+
+def histogram(x, bins):
+    x = x.contiguous()
+    out = torch.zeros(bins, dtype=torch.int32, device=x.device)
+    count_kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
+    return out
+"""
+
+
+def of_histogram(folder: Path, text: str) -> Proofs:
+    """What is proved of a histogram whose values are in the range that `text` has."""
+    (folder / "domain.toml").write_text(text)
+    return decided(folder, RIGHT, replace(get("vector_add"), entry="histogram"), domain.load(folder / "domain.toml")["histogram"])
+
+
+WITHIN = HISTOGRAM.replace('["-8", "B + 7"]', '["0", "B - 1"]')
+
+
+@pytest.mark.parametrize("text", [WITHIN, WITHIN.replace("least = 1, most = 65536, ", "")], ids=["range", "no range"])
+def test_values_below_a_number_of_bins_stay_inside_of_them(tmp_path: Path, text: str) -> None:
+    found = of_histogram(tmp_path, text)
+    assert not found.failures, found.as_data()
+    assert found.counts["refuted"] == 0 and found.counts["proved"] >= 3, found.as_data()
+
+
+def test_values_beyond_the_number_of_bins_are_refuted(tmp_path: Path) -> None:
+    found = of_histogram(tmp_path, WITHIN.replace('"B - 1"', '"B"').replace("integers", "chosen:cells:1:{B}"))
+    assert found.counts["refuted"] > 0

@@ -1,15 +1,21 @@
-"""The record is the Report as plain JSON data; its schema and its documentation say the same."""
+"""The record is the Report as plain JSON data: its schema and its documentation say the same, and it says what it rests on."""
 
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gradekit.findings import Cause, Kind, Outcome, Status
+from gradekit.findings import Cause, Kind, Outcome, SourceLine, Status
+from gradekit.report import proofs
+from gradekit.report.changes import changes, sentence
+from gradekit.report.proofs import OPEN, summary
 from gradekit.report.record import RecordError, dumps, from_dict, plain, schema, to_dict, validate, write
+from gradekit.report.rests_on import in_words, rests_on, unsure
+from gradekit.report.terminal import Look, render
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record, report
 
@@ -131,3 +137,120 @@ def test_the_file_can_be_read_by_others_as_the_umask_allows(tmp_path: Path) -> N
     write("x", tmp_path / "report.json")
     (tmp_path / "plain").write_text("x")
     assert (tmp_path / "report.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+# --- What a record rests on -------------------------------------------------------------------------------------------
+
+
+def check(outcome: str = "passed", **details: Any) -> dict[str, Any]:
+    return {"outcome": outcome, "details": details}
+
+
+UNSEEN = {"line": 7, "what": "N % 251 == 250 is never true"}
+COVERAGE = {"branches": {"of": 4, "seen": 3, "unseen": [UNSEEN]}}
+CHECKS = [
+    check(examples=12, exact={"forms": 3, "exact": 2, "not": ["its inputs share memory"]}, coverage=COVERAGE),
+    check(examples=5, coverage=COVERAGE),
+    check(proofs={"softmax": {"proved": 9, "open": 1, "refuted": 0}}),
+]
+
+
+def test_what_was_proved_tried_covered_and_not_seen_is_summed_up() -> None:
+    found = {"proved": 9, "open": 1, "exact": 2, "not_exact": 1, "examples": 17, "unseen": [UNSEEN]}
+    assert rests_on(CHECKS) == found
+
+
+def test_a_record_with_a_failure_rests_on_nothing() -> None:
+    assert rests_on([*CHECKS, check("failed")]) == rests_on([check()]) == {}
+    assert (in_words({}), unsure({}), summary({})) == ("", [], "")
+
+
+def test_a_line_says_it_and_what_nothing_has_looked_at_is_named() -> None:
+    unfollowed = {"line": 4, "what": "text made of a size"}
+    branches = {"of": 1, "seen": 1, "unseen": [], "unfollowed": [unfollowed]}
+    record = {"rests_on": rests_on([*CHECKS, check(coverage={"branches": branches})])}
+    assert in_words(record) == (
+        "This score rests on 17 examples, 9 claims proved, 2 formulas right in exact arithmetic; "
+        "1 outcome of its branches never occurred."
+    )
+    assert unsure(record) == ["line 4: text made of a size", "line 7: N % 251 == 250 is never true"]
+
+
+# --- what a memory check's line says of its proofs --------------------------------------------------------------------
+
+
+ALL = {"proved": 6, "refuted": 0, "open": 0, "claims": [], "largest": {"N": 2145386495}}
+
+
+def _details(**changes: Any) -> dict[str, Any]:
+    return {"proofs": {"add": ALL | changes}}
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({}, "proved for every N up to 2,145,386,495"),
+    ({"largest": {"M": 65535, "N": 4096}}, "proved for every M up to 65,535 and every N up to 4,096"),
+    ({"largest": {"M": 9, "N": 9, "K": 9}}, "proved for all sizes"),
+    ({"largest": {"size 0": 9}}, "proved for all sizes"),
+    ({"unseen": {"N": 7}}, "proved for every N up to 2,145,386,495, where host code was followed"),
+    ({"gaps": ["no"]}, "proved for every N up to 2,145,386,495, where host code was followed"),
+    ({"open": 2}, "6 of 8 claims proved for all sizes"),
+    ({"refuted": 1}, ""),
+    ({"proved": 0, "open": 3}, ""),
+])
+def test_the_summary_says_no_more_than_was_proved(changes, said):
+    assert summary(_details(**changes)) == said
+
+
+def test_a_passed_check_says_it_on_its_line_and_a_failed_one_does_not() -> None:
+    check = replace(PASSED, title="Stays inside its tensors", details=_details())
+    lines = render(record(check), Look(width=120)).splitlines()
+    assert any("Stays inside its tensors (proved for every N up to 2,145,386,495)" in line for line in lines)
+    assert "proved" not in render(record(replace(FAILED, details=_details())), Look(width=120))
+
+
+REFUTED = {"claim": "in-bounds", "subject": "load from x", "verdict": "refuted", "line": 9, "sizes": {"N": 3}, "finding": "Line 9: loads 1 element outside of x, first [3] in program (0, 0, 0)."}
+LEFT_OPEN = {"claim": "covered", "subject": "the result", "verdict": "open", "why": "the solver does not decide it within its limit"}
+FOUND = {"proved": 0, "refuted": 1, "open": 1, "claims": [REFUTED, LEFT_OPEN], "assumptions": ["two arguments share memory"]}
+
+
+def test_a_claim_that_does_not_hold_says_what_to_do_and_an_open_one_that_there_is_nothing_to_do() -> None:
+    lines = [line.strip() for line in proofs.render({"passes": {"forward": FOUND}}).splitlines()]
+    assert lines[1:4] == [
+        "✗ line 9    load from x stays inside", f"for N = 3: {REFUTED['finding']}", "to do: let a mask bound the offsets there, in each dimension",
+    ]  # fmt: skip
+    assert lines[-1] == OPEN or lines[-2] == OPEN
+
+
+# --- what has changed since the check before is told by its checks ----------------------------------------------------
+
+
+NOW_RIGHT = replace(FAILED, outcome=Outcome.PASSED, earned=FAILED.possible, message="", cause=None, source=None)
+
+
+def test_what_passes_now_and_what_fails_now_is_told_with_the_score_before() -> None:
+    before, now = record(PASSED, FAILED), record(PASSED, NOW_RIGHT)
+    assert changes(before, now) == [("Passes now", [FAILED.id])]
+    assert changes(now, before) == [("Fails now", [FAILED.id])]
+    assert sentence(before, now) == f"Last time: 40 of 70 points. Passes now: {FAILED.title}."
+
+
+def test_that_all_is_right_now_is_said_without_a_list_and_a_long_list_ends_with_a_number() -> None:
+    failed = [replace(FAILED, id=f"test_{n}", title=f"Title {n}") for n in range(6)]
+    right = [replace(NOW_RIGHT, id=check.id, title=check.title) for check in failed]
+    assert sentence(record(*failed), record(*right)).endswith("All that was measured passes now, 6 checks more than before.")
+    some = sentence(record(*failed, FAILED), record(*right, FAILED))
+    assert some.endswith("Passes now: Title 0; Title 1; Title 2; 3 others.")
+
+
+def test_a_check_that_fails_for_another_reason_is_told_and_a_moved_line_is_none() -> None:
+    assert FAILED.source is not None
+    moved = replace(FAILED, source=SourceLine(FAILED.source.line + 3, f"  {FAILED.source.text}"))
+    assert changes(record(FAILED), record(moved)) == []
+    other = replace(FAILED, source=SourceLine(3, "another line"))
+    assert changes(record(FAILED), record(other)) == [("Fails for another reason", [FAILED.id])]
+
+
+def test_the_first_check_another_assignment_and_a_part_of_the_checks_are_not_compared() -> None:
+    whole = record(PASSED, FAILED)
+    assert sentence(None, whole) == sentence(whole | {"assignment": "other"}, whole) == sentence(whole, whole) == ""
+    assert sentence(whole, record(NOW_RIGHT)) == f"Passes now: {FAILED.title}."

@@ -1,15 +1,17 @@
 """What was timed is told in a few sentences, in the terminal and in JUnit's file."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gradekit.findings import Check, Kind, Outcome
-from gradekit.report import junit
+from gradekit.report import bench_table, junit
 from gradekit.report.record import validate
 from gradekit.report.speed_sentences import ceiling, duration, sentences
-from gradekit.report.terminal import render
+from gradekit.report.terminal import Look, render
 
 from .samples import ENVIRONMENT, PASSED, record
 
@@ -116,3 +118,62 @@ def test_durations_are_short(microseconds: float, text: str) -> None:
 def test_the_ceiling_is_the_longer_of_bytes_and_arithmetic(peak: float | None, expected: float) -> None:
     said = {"bytes_least": 1e4, "flops": 5e3, "most_bytes_per_second": 1e9, "most_flops_per_second": peak}
     assert ceiling(said) == pytest.approx(expected)
+
+
+# --- A sweep over sizes as a table ------------------------------------------------------------------------------------
+
+
+def row(size: int, student: float, eager: float, compiled: float, binds: str = "memory") -> dict[str, Any]:
+    """A size at which `size` kilobytes move and twice as many thousand operations are done; times in microseconds."""
+    return {
+        "size": size, "error": "", "microseconds": {"student": student, "eager": eager, "compiled": compiled},
+        "ratios": {"eager": {"value": eager / student}, "compiled": {"value": compiled / student}},
+        "roofline": {"bytes_least": 1000 * size, "flops": 2000 * size, "binds": binds},
+        "roofline_microseconds": size / 4.0,
+    }
+
+
+RECORD: dict[str, Any] = {
+    "assignment": "softmax",
+    "submission": {"path": "solution.py"},
+    "entry": "softmax",
+    "vary": 4096,
+    "environment": {"gpu": "NVIDIA H200"},
+    "rows": [
+        row(16, 8.0, 16.0, 8.5), row(32, 10.0, 20.0, 10.0), {"size": 64, "error": "The card went away.", "inputs": []},
+    ],
+}
+
+EXPECTED = """\
+softmax  solution.py
+softmax on NVIDIA H200, with 4096 as the size that varies
+
+     size    yours  eager torch  torch.compile  to eager  to compiled  of roofline
+       16     8 µs        16 µs         8.5 µs     2.00x        1.06x          50%
+       32    10 µs        20 µs          10 µs     2.00x        1.00x          80%
+       64  The card went away.
+"""
+
+
+def test_a_row_of_the_table_has_times_ratios_and_the_share_of_the_roofline() -> None:
+    assert bench_table.render(RECORD, Look(100)).startswith(EXPECTED)
+
+
+def test_a_sweep_of_which_nothing_was_measured_has_its_error() -> None:
+    nothing = RECORD | {"rows": RECORD["rows"][2:]}
+    assert bench_table.render(nothing, Look(100)).rstrip().endswith("64  The card went away.")
+
+
+def test_a_sweep_recorded_on_an_h200_has_its_figures() -> None:
+    recorded = json.loads((Path(__file__).parent / "sweep_h200.json").read_text())
+    table = [line.split() for line in bench_table.render(recorded, Look(100)).splitlines()[4:7]]
+    assert table == [
+        ["256", "5.69", "µs", "5.86", "µs", "5.96", "µs", "1.03x", "1.05x", "64%"],
+        ["1024", "17.9", "µs", "20.8", "µs", "17.4", "µs", "1.16x", "0.97x", "81%"],
+        ["4096", "67.1", "µs", "106", "µs", "81.9", "µs", "1.58x", "1.22x", "87%"],
+    ]
+
+
+def test_a_terminal_without_unicode_gets_ascii() -> None:
+    shown = bench_table.render(RECORD, Look(80, unicode=False))
+    assert shown.isascii() and "8 us" in shown and "?" not in shown

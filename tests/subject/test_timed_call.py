@@ -3,17 +3,20 @@
 from typing import Any
 
 import pytest
+import torch
 
 from gradekit.credit import awarding
 from gradekit.findings import Cause
+from gradekit.gpu.faults import CardFault
 from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_launches
 from gradekit.observations import Counters
 from gradekit.program import Program
 from gradekit.report.record import plain, schema
+from gradekit.subject.device import Device, NeedsCard, judged
 from gradekit.subject.timed_call import Timed, Work, assert_peak_memory, assert_speed, at_least, facts
-from tests.cards import CEILINGS, rounds
+from tests.cards import CEILINGS, FakeWorker, device, rounds
 
 PROGRAM = Program((), {}, (), (), "tensor", {})
 
@@ -187,3 +190,68 @@ def test_without_rows_or_without_eager_the_tests_own_numbers_hold_on_every_card(
         assert_speed(timed(compiled=0.1e-4, card="Another"), at_least(1.5, "eager"), at_least(1.0, "compiled"))
     with pytest.raises(Failure):
         assert_speed(timed(compiled=0.1e-4, **ROWS, card="Another"), at_least(1.0, "compiled"))
+
+
+# --- The card that may be used ----------------------------------------------------------------------------------------
+
+
+NOTHING = Program((), {}, (), (), "none", {})
+
+needs_no_card = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a card")
+
+
+@needs_no_card
+def test_auto_is_no_card_where_there_is_none() -> None:
+    assert Device().card is None
+    with pytest.raises(NeedsCard, match="this machine has none"):
+        Device().need()
+
+
+def test_the_cpu_is_never_a_card() -> None:
+    assert Device("cpu").card is None
+    with pytest.raises(NeedsCard, match="--device cpu"):
+        Device("cpu").need()
+
+
+@needs_no_card
+@pytest.mark.parametrize("wanted", ["cuda", "cuda:3", "tpu"])
+def test_a_card_that_is_not_there_is_refused(wanted: str) -> None:
+    with pytest.raises(ValueError, match=wanted):
+        _ = Device(wanted).card
+
+
+def test_the_worker_starts_when_it_is_needed_and_ends_with_the_device() -> None:
+    worker = FakeWorker()
+    here = device(worker)
+    assert here.names == {}
+    assert here.worker is here.worker is worker
+    assert (here.names["gpu"], here.names["gpu_uuid"]) == ("Test Card", "GPU-0")
+    here.close()
+    assert worker.closed
+
+
+@pytest.mark.parametrize(("kind", "cause", "said"), [
+    ("illegal-access", Cause.ILLEGAL_ACCESS, "memory that is not its own"),
+    ("hang", Cause.BUDGET_EXCEEDED, "does not end"),
+    ("compile", Cause.COMPILATION_ERROR, "does not compile"),
+    ("resources", Cause.OUT_OF_RESOURCES, "more than the card has"),
+    ("out-of-memory", Cause.OUT_OF_MEMORY, "more memory than the card has"),
+])
+def test_what_a_students_kernel_did_is_their_failure(kind: Any, cause: Cause, said: str) -> None:
+    found = judged(CardFault(kind, "CUDA's words", "softmax_kernel", 14), "softmax", "Test Card")
+    assert isinstance(found, Failure)
+    assert (found.cause, found.line, found.facts["detail"]) == (cause, 14, "CUDA's words")
+    assert found.message.startswith("On Test Card, softmax_kernel in softmax ") and said in found.message
+
+
+@pytest.mark.parametrize("kind", ["crash", "out-of-memory", "hang"])
+def test_what_no_kernel_is_to_blame_for_is_nobodys_zero(kind: Any) -> None:
+    found = judged(CardFault(kind, "something broke"), "softmax", "Test Card")
+    assert isinstance(found, NeedsCard) and "something broke" in found.reason
+
+
+def test_the_cards_own_trouble_is_kept_for_the_report() -> None:
+    here = device(FakeWorker(fault=CardFault("crash", "something broke.")))
+    with pytest.raises(NeedsCard):
+        here.run(NOTHING, [], option=0, allow=(), entry="softmax")
+    assert here.troubles == ["Test Card did not measure it (crash): something broke."]

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from gradekit.findings import Cause
-from gradekit.program import Allocate, Aten, Copy, Fill, Launch, Literal, Scalar, View
+from gradekit.program import Allocate, Aten, Copy, Fill, Launch, Literal, Program, Scalar, View
 from gradekit.sandbox import TraceError, Tracer
+from tests.tracer.styles import Text
 
 from .helpers import X, kinds, only, submission, tensor, traced
 
@@ -237,3 +238,113 @@ def test_what_is_converted_among_the_arguments_of_a_long_call_has_its_own_line()
     assert copied.source is not None and copied.source.line == 15
     launch = only(steps, Launch)
     assert launch.source is not None and launch.source.line == 12
+
+
+# --- The program of a backward pass, with the gradient of the result as its last input --------------------------------
+
+
+SCALED = """
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            out = torch.empty_like(x)
+            copy_kernel[(1,)](x, out, x.numel(), BLOCK=128)
+            ctx.save_for_backward(w)
+            return out
+        @staticmethod
+        def backward(ctx, grad):
+            w, = ctx.saved_tensors
+            dx = torch.empty_like(grad)
+            copy_kernel[(2,)](grad, dx, grad.numel(), BLOCK=64)
+            return dx, torch.zeros_like(w)
+    def entry(x, w, other=None):
+        return Scaled.apply(x, w)
+    def plain(x, w):
+        out = torch.empty_like(x)
+        copy_kernel[(1,)](x, out, x.numel(), BLOCK=128)
+        return out
+    """
+W = tensor(1, 3)
+
+
+def gradient(wanted: list[int], upstream: View | None = None, entry: str = "entry") -> Program:
+    with Tracer(submission(SCALED)) as tracer:
+        return tracer.trace(entry, [X, W], wanted, upstream)
+
+
+def test_the_program_holds_both_passes() -> None:
+    program = gradient([0, 1])
+    assert kinds(program.steps) == ["Allocate", "Launch", "Allocate", "Launch", "Allocate", "Fill"]
+    assert program.inputs == (X, W, View(2, "float32", (100,), (1,)))
+    backward = program.steps[3]
+    assert isinstance(backward, Launch) and backward.grid == (2, 1, 1)
+    assert backward.args[:2] == (program.inputs[2], program.results[0])
+    assert [view.shape for view in program.results if isinstance(view, View)] == [(100,), (3,)]
+
+
+def test_the_gradient_of_the_result_may_have_any_layout() -> None:
+    upstream = View(5, "float32", (100,), (0,))
+    program = gradient([0], upstream)
+    assert program.inputs[2] == upstream and program.storages[5] == 4
+    assert next(step for step in program.steps[::-1] if isinstance(step, Launch)).args[0] == upstream
+
+
+def test_a_result_without_a_gradient_is_explained() -> None:
+    with pytest.raises(TraceError) as caught:
+        gradient([0], entry="plain")
+    assert caught.value.cause is Cause.EXCEPTION
+    assert "torch.autograd.Function" in caught.value.message
+
+
+def test_an_error_in_the_backward_pass_has_its_line() -> None:
+    body = SCALED.replace("w, = ctx.saved_tensors", "w, = ctx.saved_tensors; grad.sum().item()")
+    with Tracer(submission(body)) as tracer, pytest.raises(TraceError) as caught:
+        tracer.trace("entry", [X, W], [0])
+    assert caught.value.cause is Cause.READS_VALUES and caught.value.line == 19
+
+
+def test_a_gradient_that_is_not_given_is_none() -> None:
+    with Tracer(submission(SCALED.replace("torch.zeros_like(w)", "None"))) as tracer:
+        assert tracer.trace("entry", [X, W], [1]).results == (Scalar(None),)
+
+
+# --- Negation and conjugation that torch puts off until a tensor is read are never lost -------------------------------
+
+
+REAL = View(0, "float32", (4,), (1,))
+COMPLEX = View(0, "complex64", (4,), (1,))
+NEGATED = {
+    "returned": "return torch._neg_view(x.clone())",
+    "in a tuple": "return x.clone(), torch._neg_view(x.clone())",
+    "a view of it": "return torch._neg_view(x.clone())[1:]",
+    "cloned": "return torch._neg_view(x).clone()",
+    "copied": "return torch.empty_like(x).copy_(torch._neg_view(x))",
+    "made contiguous": "return torch._neg_view(x)[::2].contiguous()",
+    "converted": "return torch._neg_view(x).to(torch.float64)",
+    "written to": "y = torch.empty_like(x)\n    torch._neg_view(y).copy_(x)\n    return y",
+    "filled": "y = torch.empty_like(x)\n    torch._neg_view(y).fill_(1.0)\n    return y",
+    "marked by hand": "y = x.clone()\n    torch._C._set_neg(y, True)\n    return y",
+}
+CONJUGATED = {
+    "returned": "return x.clone().conj()", "its imaginary part": "return x.clone().conj().imag",
+    "cloned": "return x.conj().clone()",
+    "marked by hand": "y = x.clone()\n    torch._C._set_conj(y, True)\n    return y",
+}
+
+
+def error(body: str, view: View) -> TraceError:
+    with Tracer(Text(f"import torch\ndef entry(x):\n    {body}\n")) as tracer, pytest.raises(TraceError) as caught:
+        pytest.fail(str(tracer.trace("entry", [view])))
+    return caught.value
+
+
+@pytest.mark.parametrize("body", [*NEGATED.values(), *CONJUGATED.values()], ids=[*NEGATED, *(f"conjugated {name}" for name in CONJUGATED)])
+def test_a_negation_or_conjugation_that_is_put_off_is_computing_with_torch(body: str) -> None:
+    found = error(body, COMPLEX if "conj" in body else REAL)
+    assert found.cause is Cause.FORBIDDEN_OP and ("conjugated" in found.message or "negated" in found.message), found.message
+
+
+def test_conjugating_real_numbers_is_nothing() -> None:
+    with Tracer(Text("import torch\ndef entry(x):\n    return x.conj().clone().resolve_neg().mT.adjoint()\n")) as tracer:
+        program = tracer.trace("entry", [View(0, "float32", (4, 3), (3, 1))])
+    assert program.returned == "tensor"

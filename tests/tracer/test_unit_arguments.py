@@ -1,10 +1,13 @@
 """A kernel is lowered once for launches that differ in which integers are 1, unless the kernel can tell that they are."""
 
+import os
+
 import pytest
 
 from gradekit.program import Program, Scalar
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.sandbox.tracer import Form
+from gradekit.wire import ForkedCache
 
 from .helpers import submission, tensor
 
@@ -112,3 +115,70 @@ def test_a_branch_of_other_constants_is_looked_at_by_itself() -> None:
         ]
     small, same, large, other = texts(found)
     assert small == same and large != other
+
+
+# --- What one process of a submission has lowered, the others need not lower again; no more passes between ------------
+
+
+CALL = Form("entry", (tensor(0, 7, 1), Scalar(1), Scalar(32)), is_exact=False)
+
+REWRITES = """
+import os
+try:
+    os.fchmod(4, 0o600)
+    with open(os.open("/proc/self/fd/4", os.O_RDWR), "r+b") as file:
+        file.write(b"x" * 100)
+except OSError:
+    pass
+try:
+    os.write(4, b"x" * 100)
+except OSError:
+    pass
+"""
+
+
+def told_in(cache: ForkedCache) -> bytes:
+    """All that the processes have told each other."""
+    return os.pread(cache._file, 1 << 24, 0)
+
+
+def steps_by(text: str, cache: ForkedCache | None) -> object:
+    """What a process of the submission makes of the call."""
+    with Tracer(submission(text), lowered=cache) as tracer:
+        return tracer.trace_form(CALL)
+
+
+def test_another_process_gives_the_same_and_has_nothing_new_to_tell() -> None:
+    """The second finds the kernel, and whether it serves for a 1, and both are as in a process by itself"""
+    cache = ForkedCache(1 << 20)
+    first, told = steps_by(body(INDEXES), cache), told_in(cache)
+    assert told.count(b"tt.func") == 1
+    assert steps_by(body(INDEXES), cache) == first == steps_by(body(INDEXES), None)
+    assert told_in(cache).count(b"tt.func") == 1
+
+
+def test_other_constants_or_other_text_are_lowered_anew() -> None:
+    """A kernel whose body differs is none that is known"""
+    cache = ForkedCache(1 << 20)
+    steps_by(body(INDEXES), cache)
+    other = body(INDEXES.replace("* stride", "+ stride"))
+    assert steps_by(other, cache) == steps_by(other, None)
+
+
+def test_what_prints_while_it_is_compiled_prints_in_each() -> None:
+    """Output does not depend on who was first"""
+    cache, text = ForkedCache(1 << 20), body('tl.static_print("here")\n' + INDEXES)
+    for _ in range(2):
+        with Tracer(submission(text), lowered=cache) as tracer:
+            tracer.trace_form(CALL)
+            assert tracer.output.count("here") == 1
+
+
+@pytest.mark.parametrize("text", [REWRITES])
+def test_a_submission_cannot_write_what_others_read(text: str) -> None:
+    """The table is open to read alone"""
+    cache = ForkedCache(1 << 20)
+    steps_by(body(INDEXES), cache)
+    before = told_in(cache)
+    steps_by(text + body(INDEXES), cache)
+    assert told_in(cache)[: len(before)] == before

@@ -1,11 +1,22 @@
-"""What kernels decide on is worked out in few steps, and which dtypes a kernel treats alike."""
+"""What kernels decide on, by dtypes, limits and constants that are sizes, is worked out in few steps and tried each way."""
 
+import ast
 import itertools
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 import torch
 
-from gradekit.engine.branch_coverage import TRUE
+from gradekit.engine import Op
+from gradekit.engine.branch_coverage import CLAMP, FALSE, TRUE, watched
+from gradekit.engine.ttir import Type
+from gradekit.findings import Check, Outcome
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, dtype_groups, goes
+from gradekit.unseen.search import constant_ways
+from tests.graded import graded
+from tests.unseen.submissions import vector_add
 
 DOUBLED = 50
 
@@ -54,3 +65,75 @@ def test_dtypes_that_differ_in_casts_alone_are_one_group() -> None:
 def test_dtypes_with_operations_of_their_own_are_groups_of_their_own() -> None:
     groups = dtype_groups([text_of(HALF), text_of(SINGLE.replace("arith.addf %0, %0 : f32", "math.exp %0 : f32"))])
     assert groups == {("f", (dtype,)): (dtype,) for dtype in ("float16", "float32")}
+
+
+# --- Limits -----------------------------------------------------------------------------------------------------------
+
+
+def ways_of(name: str, *operands: list[float], **attributes: Any) -> int:
+    """What is noted of one operation on these operands."""
+    types = tuple(Type("f32", (len(one),)) for one in operands)
+    result = Type("i1" if name == "arith.cmpf" else "f32", (len(operands[0]),))
+    names = tuple(f"%{place}" for place in range(len(operands)))
+    op = Op(name, names, ("%r",), types, (result,), attributes, number=3)
+    tensors = [torch.tensor(one) for one in operands]
+    context = SimpleNamespace(ways={}, launch=0)
+    frame: Any = SimpleNamespace(
+        context=context, tensor=lambda op, place: tensors[place], operand=lambda op, place: tensors[place],
+    )
+    watched(op, lambda frame: tensors[0] > tensors[1])(frame)
+    return int(context.ways.get((0, 3), 0))
+
+
+@pytest.mark.parametrize("more", [{"predicate": "ogt"}, {}])
+def test_a_lane_that_is_nan_says_nothing_of_a_limit(more: dict[str, str]) -> None:
+    name = "arith.cmpf" if more else "arith.minnumf"
+    beyond, within = (TRUE, FALSE) if more else (FALSE, TRUE)
+    assert ways_of(name, [1.0, float("nan")], [9.0, 9.0], **more) == within
+    assert ways_of(name, [10.0, float("nan")], [9.0, 9.0], **more) == beyond
+    assert ways_of(name, [float("nan")], [9.0], **more) == 0
+
+
+def test_of_a_clamp_is_noted_on_which_side_values_lay() -> None:
+    assert ways_of(CLAMP, [0.0], [-1.0], [1.0]) == 0
+    assert ways_of(CLAMP, [-2.0], [-1.0], [1.0]) == TRUE
+    assert ways_of(CLAMP, [2.0, -2.0], [-1.0, -1.0], [1.0, 1.0]) == TRUE | FALSE
+
+
+# --- Wants ------------------------------------------------------------------------------------------------------------
+
+
+def checked(folder: Path, kernel: str) -> Check:
+    """A check of vector_add whose kernel is given its length as a constant."""
+    text = vector_add(kernel=kernel).replace("n, BLOCK: tl.constexpr", "n, N: tl.constexpr, BLOCK: tl.constexpr")
+    (check,) = graded("vector_add", text.replace("out, n, BLOCK=256", "out, n, N=n, BLOCK=256"), folder, keyword="contiguous_float32", shrink=False, diagnose=False).checks
+    return check
+
+
+@pytest.mark.parametrize("test", ["N % 251 == 250", "N > 6007"])
+def test_a_size_that_the_compiler_decides_by_is_found(test: str, tmp_path: Path) -> None:
+    check = checked(tmp_path, f"if {test}:\n    o = o + 1.0")
+    assert check.outcome is Outcome.FAILED and check.counterexample is not None
+    assert f"`{test}` is True" in check.counterexample["origin"]
+
+
+def test_a_way_that_no_size_goes_is_named(tmp_path: Path) -> None:
+    check = checked(tmp_path, "if N > 1073741824:\n    o = o + 1.0")
+    named = [one["what"] for one in check.details["coverage"]["branches"]["unseen"]]
+    assert check.outcome is Outcome.PASSED and "`N > 1073741824` is never True" in named
+
+
+def test_what_is_no_comparison_of_constants_alone_is_none() -> None:
+    text = "@triton.jit\ndef k(x, n, N: tl.constexpr):\n    if N > n or N in (3, 4) or N ** 99999999 == 7 or N == 7:\n        pass\n"
+    assert {one.text for one in constant_ways(ast.parse(text))} == {"N == 7"}
+
+
+WRAPPED = "x = tl.load(x_ptr + (tl.program_id(0) {}) * BLOCK + tl.arange(0, BLOCK), mask=m, other=0)\no = x + y"
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("wrapped", ["% 1500", "& 2047"])
+def test_an_index_that_is_taken_modulo_a_number_reaches_it(wrapped: str, tmp_path: Path) -> None:
+    (check,) = graded("vector_add", vector_add(kernel=WRAPPED.format(wrapped)), tmp_path, keyword="contiguous_float32", shrink=False, diagnose=False).checks
+    assert check.outcome is Outcome.FAILED and check.counterexample is not None
+    assert check.counterexample["origin"].startswith("N is ")

@@ -1,4 +1,4 @@
-"""Layouts are looked for as sizes are, where host code decides by strides."""
+"""What further calls may change: layouts, looked for as sizes are where host code decides by strides, and sizes; nothing that a check has fixed."""
 
 import itertools
 from pathlib import Path
@@ -6,8 +6,16 @@ from pathlib import Path
 import pytest
 import torch
 
+from gradekit.assignment import get
+from gradekit.domain import load
+from gradekit.inputs.calls import calls, domain_of, draws_of
+from gradekit.inputs.draws import Draws
 from gradekit.inputs.layouts import LAYOUTS
+from gradekit.program import View
+from gradekit.unseen.further import made
+from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.layouts import _strides
+from gradekit.unseen.scope import CLOSE, ROUGH, CallScope, Closeness, possible_sizes, tried
 from tests.graded import graded
 from tests.unseen.attacks import SOLUTIONS
 
@@ -61,3 +69,79 @@ def test_a_repeated_column_that_takes_as_many_places_as_it_has_elements_is_found
     text += NO_GAPS.replace("CONDITION", "places == n")
     (check,) = graded("vector_add", text, tmp_path, keyword="any_stride", shrink=False, diagnose=False).checks
     assert check.outcome.value == "failed"
+
+
+# --- Sizes ------------------------------------------------------------------------------------------------------------
+
+
+SOFTMAX = domain_of(get("softmax").tests)["softmax"]
+
+
+def scope(**listed: list[int]) -> CallScope:
+    """Of softmax, with these sizes alone where they are listed."""
+    draws = draws_of(calls(SOFTMAX, sizes=listed))
+    assert draws is not None
+    return CallScope(draws, 0)
+
+
+def test_of_a_size_that_a_check_lists_only_that_is_tried() -> None:
+    assert set(tried(scope(N=[33, 1000]), (577,))["N"].tolist()) == {33, 1000}
+
+
+@pytest.mark.parametrize("closeness", [CLOSE, ROUGH])
+def test_each_size_up_to_a_bound_is_tried_alone_and_special_ones_beyond(closeness: Closeness) -> None:
+    columns = tried(scope(), (9973,), close=closeness)
+    assert {*range(1, closeness.alone(2)), 9973} <= set(columns["M"].tolist())
+
+
+def test_special_sizes_are_tried_together() -> None:
+    columns = tried(scope(), (577, 601), close=ROUGH)
+    assert {(577, 601), (601, 577)} <= set(zip(columns["M"].tolist(), columns["N"].tolist(), strict=True))
+
+
+def test_sizes_that_a_check_may_not_have_are_left_out() -> None:
+    found = scope()
+    columns = possible_sizes(found, ())
+    assert bool(found.allows(columns).all()) and len(columns["M"]) < len(tried(found, ())["M"])
+
+
+# --- Scope ------------------------------------------------------------------------------------------------------------
+
+
+DROPOUT = domain_of(get("dropout").tests)["dropout"]
+
+
+def draws(**others: list[float]) -> Draws:
+    """Draws of dropout with these values of its scalars."""
+    found = draws_of(calls(DROPOUT, others=others))
+    assert found is not None
+    return found
+
+
+def test_a_scalar_that_a_check_leaves_open_may_have_any_value_of_its_range() -> None:
+    assert "seed" in CallScope(draws(), 1).names
+
+
+def test_a_scalar_that_a_check_lists_keeps_to_its_values() -> None:
+    assert "seed" not in CallScope(draws(seed=[0, 1]), 1).names
+
+
+HISTOGRAM = """
+[histogram]
+arguments = ["x", "bins"]
+result = { shape = ["B"], dtype = "int32" }
+sizes.N = { most = 4096 }
+sizes.B = { most = 65536, drawn = 40 }
+tensors.x = { shape = ["N"], dtype = "int32", values = ["integers"], range = ["-8", "B + 7"] }
+scalars.bins = { type = "int", least = 1, most = 65536, values = ["B"] }
+"""
+
+
+def test_a_scalar_that_sizes_decide_is_computed_and_never_chosen(tmp_path: Path) -> None:
+    (tmp_path / "domain.toml").write_text(HISTOGRAM)
+    found = draws_of(calls(load(tmp_path / "domain.toml")["histogram"]))
+    assert found is not None
+    scope, form = CallScope(found, 0, wide=True), TracedForm("", "histogram", (View(0, "int32", (8,), (1,)),))
+    assert scope.names == ["N", "B"]
+    assert scope.leaves({"N": 5, "B": 17})["scalar", 1] == 17
+    assert made(found, form, {"N": 5, "B": 17}, 0, {})[1] == 17

@@ -78,21 +78,34 @@ def written(name: str, parameters: str, *lines: str) -> Any:
     return names[name]
 
 
+def lanes(name: str, stored: dict[str, str], inputs: str = "x y", numbers: str = "") -> Any:
+    """A kernel of N lanes `i` that loads a, b, c from the inputs and stores each output's expression."""
+    loads = [f"{short} = tl.load({key} + i)" for short, key in zip("abc", inputs.split(), strict=False)]
+    stores = [f"tl.store({key} + i, {expression})" for key, expression in stored.items()]
+    parameters = [*stored, *inputs.split(), *numbers.split(), "N: tl.constexpr"]
+    return written(name, ", ".join(parameters), "i = tl.arange(0, N)", *loads, *stores)
+
+
 def elementwise(
     name: str, inputs: dict[str, Any], stored: dict[str, str], *, N: int = 64,
     dtype: torch.dtype | Sequence[torch.dtype] = torch.float32, value: float = 7, **more: Any,
 ) -> Any:
-    """An entry of N lanes `i`: of the tensors among its inputs it loads a, b, c, and stores each output's expression.
-
-    `dtype` is that of all outputs or of one after another; what comes back is the kernel, for further entries.
-    """
+    """An entry of such a kernel, whose outputs have this dtype, or one after another; the kernel, for further entries."""
     tensors = [key for key, maker in inputs.items() if callable(maker)]
-    loads = [f"{short} = tl.load({key} + i)" for short, key in zip("abc", tensors, strict=False)]
-    stores = [f"tl.store({key} + i, {expression})" for key, expression in stored.items()]
-    kernel = written(name, ", ".join([*stored, *inputs, "N: tl.constexpr"]), "i = tl.arange(0, N)", *loads, *stores)
+    kernel = lanes(name, stored, " ".join(tensors), " ".join(key for key in inputs if key not in tensors))
     dtypes = [dtype] * len(stored) if isinstance(dtype, torch.dtype) else dtype
     outputs = {key: filled(N, dtype=own, value=value) for key, own in zip(stored, dtypes, strict=True)}
     return case(**outputs, **inputs, N=N, **more)(kernel)
+
+
+def each_dtype(
+    kernel: Any, dtypes: Sequence[torch.dtype], outputs: Sequence[str], N: int = 64, oracle: Any = None, kind: Any = None, **makers: Any,
+) -> None:
+    """One entry for each dtype, with inputs of it, or of the `kind` of it, and outputs of it."""
+    for dtype in dtypes:
+        inputs = {name: make(dtype) for name, make in makers.items()}
+        case(name=str(dtype)[6:], **{name: filled(N, dtype=kind or dtype, value=1 if kind else 7) for name in outputs}, **inputs, N=N,
+             oracle=oracle)(kernel)  # fmt: skip
 
 
 # --- what arguments are made of ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from corpus.case import case, filled, given, integers, normal, specials
+from corpus.case import case, elementwise, filled, given, integers, normal, specials
 
 N = 64
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -71,33 +71,20 @@ def _chopped(x, dtype):
     return torch.where(near.float().abs() > x.abs(), step, near)
 
 
-@case(half=filled(N, dtype=torch.float16), brain=filled(N, dtype=torch.bfloat16), x=normal(N), N=N, oracle=_toward_zero)
-@triton.jit
-def toward_zero(half, brain, x, N: tl.constexpr):
-    i = tl.arange(0, N)
-    a = tl.load(x + i)
-    tl.store(half + i, a.to(tl.float16, fp_downcast_rounding="rtz"))
-    tl.store(brain + i, a.to(tl.bfloat16, fp_downcast_rounding="rtz"))
-
-
-@case(out=filled(N, dtype=torch.int32), back=filled(N), x=specials(N), N=N,
-      oracle=lambda a: {"out": a["x"].view(torch.int32), "back": (a["x"].view(torch.int32) & 0x7FFFFFFF).view(torch.float32)})  # fmt: skip
-@triton.jit
-def bits_of_a_float(out, back, x, N: tl.constexpr):
-    i = tl.arange(0, N)
-    b = tl.load(x + i).to(tl.int32, bitcast=True)
-    tl.store(out + i, b)
-    tl.store(back + i, (b & 0x7FFFFFFF).to(tl.float32, bitcast=True))
-
-
-@case(out=filled(N, dtype=torch.int16), brain=filled(N, dtype=torch.bfloat16), x=normal(N, dtype=torch.float16), N=N,
-      oracle=lambda a: {"out": a["x"].view(torch.int16), "brain": a["x"].view(torch.bfloat16)})  # fmt: skip
-@triton.jit
-def bits_of_a_half(out, brain, x, N: tl.constexpr):
-    i = tl.arange(0, N)
-    a = tl.load(x + i)
-    tl.store(out + i, a.to(tl.int16, bitcast=True))
-    tl.store(brain + i, a.to(tl.bfloat16, bitcast=True))
+elementwise("toward_zero", {"x": normal(N)}, {
+    "half": 'a.to(tl.float16, fp_downcast_rounding="rtz")', "brain": 'a.to(tl.bfloat16, fp_downcast_rounding="rtz")',
+}, dtype=FLOATS[:2], oracle=_toward_zero)
+elementwise("bits_of_a_float", {"x": specials(N)}, {
+    "out": "a.to(tl.int32, bitcast=True)", "back": "(a.to(tl.int32, bitcast=True) & 0x7FFFFFFF).to(tl.float32, bitcast=True)",
+}, dtype=(torch.int32, torch.float32), oracle=lambda a: {
+    "out": a["x"].view(torch.int32), "back": (a["x"].view(torch.int32) & 0x7FFFFFFF).view(torch.float32),
+})
+elementwise("bits_of_a_half", {"x": normal(N, dtype=torch.float16)}, {
+    "out": "a.to(tl.int16, bitcast=True)", "brain": "a.to(tl.bfloat16, bitcast=True)",
+}, dtype=(torch.int16, torch.bfloat16), oracle=lambda a: {"out": a["x"].view(torch.int16), "brain": a["x"].view(torch.bfloat16)})
+elementwise("small_floats_from_bits", {"x": integers(N, dtype=torch.uint8, low=0, high=120)}, {
+    "out": "a.to(tl.float8e4nv, bitcast=True).to(tl.float32) + a.to(tl.float8e5, bitcast=True).to(tl.float32)",
+}, oracle=lambda a: {"out": a["x"].view(torch.float8_e4m3fn).float() + a["x"].view(torch.float8_e5m2).float()})
 
 
 @case(out=filled(N), x=integers(N, dtype=torch.int32), N=N,
@@ -107,12 +94,3 @@ def narrow_through_a_pointer(out, x, N: tl.constexpr):
     i = tl.arange(0, N)
     b = x.to(tl.pointer_type(tl.int8))
     tl.store(out + i, tl.load(b + i * 4))
-
-
-@case(out=filled(N, dtype=torch.float32), x=integers(N, dtype=torch.uint8, low=0, high=120), N=N,
-      oracle=lambda a: {"out": a["x"].view(torch.float8_e4m3fn).float() + a["x"].view(torch.float8_e5m2).float()})  # fmt: skip
-@triton.jit
-def small_floats_from_bits(out, x, N: tl.constexpr):
-    i = tl.arange(0, N)
-    b = tl.load(x + i)
-    tl.store(out + i, b.to(tl.float8e4nv, bitcast=True).to(tl.float32) + b.to(tl.float8e5, bitcast=True).to(tl.float32))

@@ -4,41 +4,15 @@ import torch
 import triton
 import triton.language as tl
 
-from corpus.case import case, filled, given, integers, mask
+from corpus.case import case, each_dtype, elementwise, filled, given, integers, lanes, mask
 
 SIGNED = (torch.int8, torch.int16, torch.int32, torch.int64)
 UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 N = 64
 
 
-def each_dtype(kernel, dtypes, outputs, oracle=None, **makers):
-    """One entry for each dtype, with inputs x and y of it and outputs of it."""
-    for dtype in dtypes:
-        arguments = {name: filled(N, dtype=dtype) for name in outputs}
-        pair = {"x": integers(N, dtype=dtype), "y": integers(N, dtype=dtype)}
-        case(name=str(dtype)[6:], **arguments, **(pair | {n: m(dtype) for n, m in makers.items()}), N=N,
-             oracle=oracle)(kernel)  # fmt: skip
-
-
-@triton.jit
-def wrap_around(added, taken, times, negated, x, y, N: tl.constexpr):
-    i = tl.arange(0, N)
-    a, b = tl.load(x + i), tl.load(y + i)
-    tl.store(added + i, a + b)
-    tl.store(taken + i, a - b)
-    tl.store(times + i, a * b)
-    tl.store(negated + i, -a)
-
-
-each_dtype(wrap_around, SIGNED + UNSIGNED, ("added", "taken", "times", "negated"))
-
-
-@triton.jit
-def quotients(quotient, remainder, x, y, N: tl.constexpr):
-    i = tl.arange(0, N)
-    a, b = tl.load(x + i), tl.load(y + i)
-    tl.store(quotient + i, a // b)
-    tl.store(remainder + i, a % b)
+def any_of(dtype):
+    return integers(N, dtype=dtype)
 
 
 def divisor(dtype):
@@ -53,33 +27,17 @@ def off_the_edge(dtype):
     return integers(N, dtype=dtype, low=-100, high=100)
 
 
-each_dtype(quotients, SIGNED, ("quotient", "remainder"), x=off_the_edge, y=divisor)
-each_dtype(quotients, UNSIGNED, ("quotient", "remainder"), y=positive_divisor)
-
-
-@triton.jit
-def shifts(left, right, x, y, N: tl.constexpr):
-    i = tl.arange(0, N)
-    a, b = tl.load(x + i), tl.load(y + i)
-    tl.store(left + i, a << b)
-    tl.store(right + i, a >> b)
-
-
 def amount(dtype):
     return integers(N, dtype=dtype, low=0, high=torch.iinfo(dtype).bits)
 
 
-each_dtype(shifts, SIGNED + UNSIGNED, ("left", "right"), y=amount)
-
-
-@triton.jit
-def bits(both, either, one, flipped, x, y, N: tl.constexpr):
-    i = tl.arange(0, N)
-    a, b = tl.load(x + i), tl.load(y + i)
-    tl.store(both + i, a & b)
-    tl.store(either + i, a | b)
-    tl.store(one + i, a ^ b)
-    tl.store(flipped + i, ~a)
+WRAPS = {"added": "a + b", "taken": "a - b", "times": "a * b", "negated": "-a"}
+each_dtype(lanes("wrap_around", WRAPS), SIGNED + UNSIGNED, [*WRAPS], x=any_of, y=any_of)
+quotients = lanes("quotients", {"quotient": "a // b", "remainder": "a % b"})
+each_dtype(quotients, SIGNED, ("quotient", "remainder"), x=off_the_edge, y=divisor)
+each_dtype(quotients, UNSIGNED, ("quotient", "remainder"), x=any_of, y=positive_divisor)
+SHIFTS = {"left": "a << b", "right": "a >> b"}
+each_dtype(lanes("shifts", SHIFTS), SIGNED + UNSIGNED, [*SHIFTS], x=any_of, y=amount)
 
 
 def _bits(a):
@@ -88,48 +46,24 @@ def _bits(a):
     return {name: value.to(a["x"].dtype) for name, value in found.items()}
 
 
-each_dtype(bits, (torch.int8, torch.uint16, torch.int64), ("both", "either", "one", "flipped"), _bits)
-
-
-@triton.jit
-def order_relations(smaller, larger, below, atmost, same, x, y, N: tl.constexpr):
-    i = tl.arange(0, N)
-    a, b = tl.load(x + i), tl.load(y + i)
-    tl.store(smaller + i, tl.minimum(a, b))
-    tl.store(larger + i, tl.maximum(a, b))
-    tl.store(below + i, (a < b).to(a.dtype))
-    tl.store(atmost + i, (a >= b).to(a.dtype))
-    tl.store(same + i, ((a == b) | (a != 3)).to(a.dtype))
-
-
-each_dtype(order_relations, (torch.int8, torch.int64, torch.uint8, torch.uint32, torch.uint64),
-           ("smaller", "larger", "below", "atmost", "same"))  # fmt: skip
-
-
-@case(out=filled(N, dtype=torch.int32), magnitude=filled(N, dtype=torch.int32), x=integers(N, low=-9, high=9), N=N)
-@triton.jit
-def sign_and_magnitude(out, magnitude, x, N: tl.constexpr):
-    i = tl.arange(0, N)
-    a = tl.load(x + i)
-    tl.store(out + i, tl.where(a > 0, 1, tl.where(a < 0, -1, 0)))
-    tl.store(magnitude + i, tl.abs(a))
-
-
-@case(out=filled(N, dtype=torch.int64), x=integers(N, dtype=torch.int8), y=integers(N, dtype=torch.int32),
-      z=integers(N, dtype=torch.uint8), N=N)  # fmt: skip
-@triton.jit
-def mixed_widths(out, x, y, z, N: tl.constexpr):
-    i = tl.arange(0, N)
-    a, b, c = tl.load(x + i), tl.load(y + i), tl.load(z + i)
-    tl.store(out + i, (a + b).to(tl.int64) * c + (a + c) - (z.dtype.element_ty.primitive_bitwidth + c))
-
-
-@case(high=filled(N, dtype=torch.int32), x=integers(N, dtype=torch.int32), y=integers(N, dtype=torch.int32), N=N,
-      oracle=lambda a: {"high": ((a["x"].long() & 0xFFFFFFFF) * (a["y"].long() & 0xFFFFFFFF) >> 32).to(torch.int32)})  # fmt: skip
-@triton.jit
-def high_half(high, x, y, N: tl.constexpr):
-    i = tl.arange(0, N)
-    tl.store(high + i, tl.umulhi(tl.load(x + i), tl.load(y + i)))
+BITS = {"both": "a & b", "either": "a | b", "one": "a ^ b", "flipped": "~a"}
+each_dtype(lanes("bits", BITS), (torch.int8, torch.uint16, torch.int64), [*BITS], oracle=_bits, x=any_of, y=any_of)
+ORDER = {
+    "smaller": "tl.minimum(a, b)", "larger": "tl.maximum(a, b)", "below": "(a < b).to(a.dtype)", "atmost": "(a >= b).to(a.dtype)",
+    "same": "((a == b) | (a != 3)).to(a.dtype)",
+}
+each_dtype(lanes("order_relations", ORDER), (torch.int8, torch.int64, *UNSIGNED[::2], torch.uint64), [*ORDER], x=any_of, y=any_of)
+elementwise("sign_and_magnitude", {"x": integers(N, low=-9, high=9)}, {
+    "out": "tl.where(a > 0, 1, tl.where(a < 0, -1, 0))", "magnitude": "tl.abs(a)",
+}, dtype=torch.int32)
+MIXED = {"x": integers(N, dtype=torch.int8), "y": integers(N, dtype=torch.int32), "z": integers(N, dtype=torch.uint8)}
+elementwise("mixed_widths", MIXED, {
+    "out": "(a + b).to(tl.int64) * c + (a + c) - (z.dtype.element_ty.primitive_bitwidth + c)",
+}, dtype=torch.int64)
+high_half = elementwise(
+    "high_half", {"x": any_of(torch.int32), "y": any_of(torch.int32)}, {"high": "tl.umulhi(a, b)"}, dtype=torch.int32,
+    oracle=lambda a: {"high": ((a["x"].long() & 0xFFFFFFFF) * (a["y"].long() & 0xFFFFFFFF) >> 32).to(torch.int32)},
+)
 
 
 def _high_half_of_64(a):
@@ -138,8 +72,7 @@ def _high_half_of_64(a):
     return {"high": torch.tensor([p - 2**64 if p >= 2**63 else p for p in products])}
 
 
-case(name="int64", high=filled(N, dtype=torch.int64), x=integers(N, dtype=torch.int64),
-     y=integers(N, dtype=torch.int64), N=N, oracle=_high_half_of_64)(high_half)  # fmt: skip
+each_dtype(high_half, (torch.int64,), ("high",), oracle=_high_half_of_64, x=any_of, y=any_of)
 
 
 @case(out=filled(N, dtype=torch.int8), x=mask(N), y=mask(N), N=N)
