@@ -12,6 +12,7 @@ from gradekit.cli import main
 from gradekit.domain import load as domain_of
 from gradekit.findings import Cause, Outcome
 from tests.graded import grade
+from tests.texts import HEAD, ending
 
 REFERENCES = '''
 import torch
@@ -104,32 +105,16 @@ def test_limits_defaults_what_may_be_missing_and_what_is_left_free_come_from_ann
     assert "def scaled_(x, factor=2.0, negative=False):" in (folder / "scaled_" / "starter.py").read_text()
 
 
-HISTOGRAM = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+HISTOGRAM = HEAD + """@triton.jit
 def kernel(x_ptr, o_ptr, n, stride, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i.to(tl.int64) * stride, mask=i < n, other=0)
     tl.atomic_add(o_ptr + x, 1, mask=i < n)
+""" + ending(
+    "x, bins", "torch.zeros(bins, dtype=torch.int32, device=x.device)", "kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), x.stride(0), BLOCK=128)", "histogram",
+)
 
-
-def histogram(x, bins):
-    out = torch.zeros(bins, dtype=torch.int32, device=x.device)
-    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), x.stride(0), BLOCK=128)
-    return out
-"""
-
-REQUANTIZED = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+REQUANTIZED = HEAD + """@triton.jit
 def kernel(x_ptr, scale_ptr, o_ptr, N, sm, sn, ss, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -145,13 +130,7 @@ def requantized(x, scale):
     return out
 """
 
-PRODUCT = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+PRODUCT = HEAD + """@triton.jit
 def kernel(a, b, o, M, N, K, sam, sak, sbk, sbn, B: tl.constexpr):
     m = tl.program_id(0) * B + tl.arange(0, B)[:, None]
     n = tl.program_id(1) * B + tl.arange(0, B)[None, :]
@@ -231,13 +210,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert again.exit_code == 2 and "is there already" in again.output
 
 
-NARROW = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+NARROW = HEAD + """@triton.jit
 def kernel(x_ptr, o_ptr, N, sm, sn, BLOCK: tl.constexpr):
     m = tl.program_id(0).to(tl.int64)
     n = tl.arange(0, BLOCK).to(tl.int64)

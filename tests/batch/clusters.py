@@ -17,6 +17,7 @@ from typing import TypeVar
 from gradekit.batch.store import Store, StoredResult
 from tests.patience import GUARD
 from tests.plugin.samples import laid_out
+from tests.texts import HEAD, ending
 from tests.zygote import python_path
 
 ROOT = Path(__file__).parents[2]
@@ -51,23 +52,11 @@ def test_speed(submission):
     assert_speed(timed, at_least(1e-9, "eager"))
 '''
 
-RIGHT = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+RIGHT = HEAD + """@triton.jit
 def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, i < n), i < n)
-
-
-def double(x):
-    out = torch.empty_like(x)
-    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
-    return out
-"""
+""" + ending("x", "torch.empty_like(x)", "kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)", "double")
 WRONG = RIGHT.replace("return out", "return out[:-1]")  # for which no mend is looked for, which would take its time
 BROKEN = "def double(x:\n"
 RAISES = RIGHT.replace("out = torch", "raise ValueError('no'); out = torch")

@@ -10,17 +10,12 @@ from gradekit.assignment import get
 from gradekit.batch.similar import MOST, fingerprint, of_source, render, resemblance
 from gradekit.plugin import grade
 from gradekit.request import GradingOptions, GradingRequest
+from tests.texts import HEAD
 
 ROOT = Path(__file__).parents[2]
 STARTER = (ROOT / "assignments/softmax/starter.py").read_text()
 
-ORIGINAL = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+ORIGINAL = HEAD + """@triton.jit
 def kernel(x_ptr, out_ptr, stride_row, stride_col, n_cols, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)

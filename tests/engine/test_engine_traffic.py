@@ -13,16 +13,11 @@ from gradekit.inputs.spec import Input, normal
 from gradekit.program import Program, View
 from gradekit.sandbox import Tracer
 from gradekit.submission import Submission, read
+from tests.texts import HEAD, ending
 
 ROOT = Path(__file__).parents[2]
 
-TEXT = '''
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+TEXT = HEAD + '''@triton.jit
 def rows_kernel(lengths_ptr, x_ptr, out_ptr, stride, BLOCK: tl.constexpr):
     """Adds up as many columns of a row as its length says."""
     row = tl.program_id(0)
@@ -62,13 +57,7 @@ def endless_kernel(out_ptr):
     while i >= 0:
         i = (i + 1) % 7
     tl.store(out_ptr, i)
-
-
-def endless(x):
-    out = torch.empty_like(x)
-    endless_kernel[(1,)](out)
-    return out
-'''
+''' + ending("x", "torch.empty_like(x)", "endless_kernel[(1,)](out)", "endless")
 
 Trace = Callable[..., Program]
 

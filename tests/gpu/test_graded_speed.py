@@ -21,6 +21,7 @@ from gradekit.subject.timed_call import Timed, assert_speed, at_least
 from gradekit.submission import Submission, read
 from tests import right
 from tests.graded import grade
+from tests.texts import HEAD, ending
 
 pytestmark = pytest.mark.gpu
 
@@ -30,23 +31,13 @@ ASSIGNMENTS = discover(ROOT / "assignments")
 ASSIGNMENT = Assignment("vector_add", "Vector add", "add", "x + y", ROOT / ATTACKS)
 X, Y = normal((1 << 24,), seed=1), normal((1 << 24,), seed=2)
 
-KERNEL = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+KERNEL = HEAD + """@triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     BODY
-
-
-def add(x, y):
-    out = torch.empty_like(x)
-    add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024)
-    return out
-"""
+""" + ending(
+    "x, y", "torch.empty_like(x)", "add_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024)", "add",
+)
 STORE = "tl.store(out_ptr + i, tl.load(x_ptr + i, i < n) + tl.load(y_ptr + i, i < n), i < n)"
 WILD = "tl.store(out_ptr + i.to(tl.int64) * 1000000, tl.load(x_ptr + i, i < n), i < n)"
 TWICE = STORE.replace(" + tl.load(y", " + 2 * tl.load(y")

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from tests.texts import HEAD, ending
+
 TOML = """
 title = "Double"
 entry = "double"
@@ -32,24 +34,14 @@ def test_memory(submission, x):
     assert_memory_clean(submission.double(x))
 '''
 
-KERNEL = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+KERNEL = HEAD + """@triton.jit
 def kernel(x_ptr, out_ptr, n, stride, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i * stride, mask=i < n)
     tl.store(out_ptr + i, FACTOR * x, mask=MASK)
-
-
-def double(x):
-    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), x.stride(0), BLOCK=64)
-    return out
-"""
+""" + ending(
+    "x", "torch.empty(x.shape, dtype=x.dtype, device=x.device)", "kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), x.stride(0), BLOCK=64)", "double",
+)
 
 RIGHT = KERNEL.replace("FACTOR", "2").replace("MASK", "i < n")
 TRIPLES = KERNEL.replace("FACTOR", "3").replace("MASK", "i < n")

@@ -10,6 +10,7 @@ from gradekit.assignment import Assignment, load
 from gradekit.findings import Outcome
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TESTS
+from tests.texts import HEAD
 
 DOMAIN = """
 [take]
@@ -39,13 +40,7 @@ def test_memory(submission, call):
     """Stays inside its tensors"""
     assert_memory_clean(submission.take(*call))
 '''
-SUBMISSION = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+SUBMISSION = HEAD + """@triton.jit
 def kernel(x_ptr, labels_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     at = tl.load(labels_ptr + i, mask=i < n, other=0)

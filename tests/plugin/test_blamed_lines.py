@@ -9,6 +9,7 @@ from gradekit.findings import Outcome
 from gradekit.judge.evidence import Diagnosis
 from gradekit.plugin.check_results import CheckEvidence, CheckVerdict, blamed_line
 from gradekit.program import Allocate, Kernel, Launch, Program, Source, View
+from tests.texts import ending
 
 TEXT = '''
 @triton.jit
@@ -21,13 +22,7 @@ def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 def backward(ctx, dout):
     return dout
-
-
-def add(x, y):
-    out = x
-    kernel[(1,)](x, y, out, 4, BLOCK=4)
-    return out
-'''
+''' + ending("x, y", "x", "kernel[(1,)](x, y, out, 4, BLOCK=4)", "add")
 X, Y, OUT = (View(storage, "float32", (4,), (1,)) for storage in range(3))
 PROGRAM = Program(
     inputs=(X, Y), storages={0: 16, 1: 16},

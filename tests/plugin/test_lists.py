@@ -8,6 +8,7 @@ from gradekit.assignment import Assignment
 from gradekit.findings import Outcome
 from tests.graded import grade
 from tests.small import laid_out
+from tests.texts import HEAD
 
 DOMAIN = """
 [scaled]
@@ -43,13 +44,7 @@ def test_memory(submission, call):
     assert_memory_clean(submission.scaled(*call))
 """
 
-RIGHT = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+RIGHT = HEAD + """@triton.jit
 def kernel(x, out, n, stride, factor, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + i * stride, mask=i < n)

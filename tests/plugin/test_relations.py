@@ -10,6 +10,7 @@ from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Outcome
 from tests.beside import beside
 from tests.graded import grade
+from tests.texts import ending
 
 CASES = beside(__file__)
 
@@ -135,13 +136,9 @@ def products(x_ptr, y_ptr, out_ptr, n, factor, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + i, mask=i < n)
     y = tl.load(y_ptr + i, mask=i < n)
     tl.store(out_ptr + i, x * y * factor, mask=i < n)
-
-
-def product(x, y, factor=1.0):
-    out = torch.empty_like(x)
-    products[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), factor, BLOCK=64)
-    return out
-"""
+""" + ending(
+    "x, y, factor=1.0", "torch.empty_like(x)", "products[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), factor, BLOCK=64)", "product",
+)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from gradekit.report.record import to_dict
 from gradekit.reuse import kept
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TRIPLES
+from tests.texts import HEAD
 
 Make = Callable[..., Assignment]
 Write = Callable[[str], Path]
@@ -53,13 +54,7 @@ def test_fixed(submission):
     assert_close(submission.double(x), expected(x))
 '''
 
-TABLE = '''
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+TABLE = HEAD + '''@triton.jit
 def copies(table, out, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(table + i, i < n), i < n)

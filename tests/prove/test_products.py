@@ -16,6 +16,7 @@ from gradekit.prove.terms import ONE, Atom, Term, Truth, equal, greatest, least,
 from gradekit.prove.value_of import Evaluation, value_of
 from gradekit.prove.walk import OTHER, RULES
 from tests.prove.deciding import decided
+from tests.texts import HEAD
 from tests.unseen.test_layouts import HISTOGRAM
 
 SIZES = [var(name, 1, 6) for name in "mnk"]
@@ -198,13 +199,7 @@ def test_the_smaller_of_two_masks_is_both_and_a_quotient_of_masks_is_not_known()
 # --- Scalars that sizes decide ----------------------------------------------------------------------------------------
 
 
-RIGHT = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+RIGHT = HEAD + """@triton.jit
 def count_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n

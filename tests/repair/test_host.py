@@ -20,6 +20,7 @@ from gradekit.repair.operators.host_changes import HostSite, host_changes
 from gradekit.repair.survivor_mends import mends_of_host
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
+from tests.texts import HEAD
 from tests.tracer.styles import Text
 
 MEAN = '''import math
@@ -106,12 +107,7 @@ def test_one_wrong_expression_of_host_code_is_found_at_its_line(right: str, wron
     assert any(says in f"{sentence} {hint}" for _, sentence, hint in found), found
 
 
-SUMS = """import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+SUMS = HEAD + """@triton.jit
 def sums_kernel(x_ptr, out_ptr, n, TILE: tl.constexpr):
     at = tl.arange(0, TILE)
     tl.store(out_ptr, tl.sum(tl.load(x_ptr + at, mask=at < n, other=0.0), axis=0))
@@ -144,12 +140,7 @@ def test_host_code_that_is_right_is_left_alone_where_no_change_helps() -> None:
     assert said_of("tl.sum(x * y * y, axis=0)", "tl.sum(tl.exp(x * y), axis=0)") == []
 
 
-IN_PLACE = """import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+IN_PLACE = HEAD + """@triton.jit
 def add_kernel(x_ptr, y_ptr, n, x_step, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i * x_step, mask=i < n)

@@ -17,16 +17,12 @@ from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
 from tests.beside import beside
 from tests.gpu.programs import traced
+from tests.texts import HEAD
 from tests.tracer.styles import Text
 
 CASES = beside(__file__)
 
-WEIGHTS = '''import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+WEIGHTS = HEAD + '''@triton.jit
 def weights_kernel(x_ptr, v_ptr, w_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     tile = tl.program_id(0)
     head = tl.program_id(1) % heads

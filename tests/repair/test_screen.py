@@ -20,6 +20,7 @@ from gradekit.repair.survivor_mends import mend_of, mends_of
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
+from tests.texts import ending
 from tests.tracer.styles import Text
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
@@ -34,13 +35,9 @@ def means_kernel(x_ptr, w_ptr, out_ptr, n, stride, scale, BLOCK: tl.constexpr):
         w = tl.load(w_ptr + cols, mask=cols < n, other=0.0)
         total += tl.sum(x * w, axis=0)
     tl.store(out_ptr + row, tl.exp(total * scale))
-
-
-def entry(x, w):
-    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
-    means_kernel[(x.shape[0],)](x, w, out, x.shape[1], x.stride(0), 0.25, BLOCK=4)
-    return out
-'''
+''' + ending(
+    "x, w", "torch.empty(x.shape[0], dtype=x.dtype, device=x.device)", "means_kernel[(x.shape[0],)](x, w, out, x.shape[1], x.stride(0), 0.25, BLOCK=4)",
+)
 
 WALKS = HEAD + '''@triton.jit
 def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
@@ -61,13 +58,7 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + row, seen + tl.sum(tl.max(square.to(tl.float32), axis=1)))
     if row == 1:
         tl.atomic_add(out_ptr, 1000.0)
-
-
-def entry(x):
-    out = torch.zeros_like(x)
-    kernel[(x.shape[0],)](x, out, x.shape[0], BLOCK=4)
-    return out
-'''
+''' + ending("x", "torch.zeros_like(x)", "kernel[(x.shape[0],)](x, out, x.shape[0], BLOCK=4)")
 
 
 def inputs() -> tuple[torch.Tensor, torch.Tensor]:
@@ -169,13 +160,9 @@ def gathers_kernel(place_ptr, x_ptr, out_ptr):
     row = tl.program_id(0)
     place = tl.load(place_ptr + row)
     tl.store(out_ptr + row, tl.load(x_ptr + row) * 2.0)
-
-
-def entry(places, x):
-    out = torch.empty(places.shape[0], dtype=x.dtype, device=x.device)
-    gathers_kernel[(places.shape[0],)](places, x, out)
-    return out
-'''
+''' + ending(
+    "places, x", "torch.empty(places.shape[0], dtype=x.dtype, device=x.device)", "gathers_kernel[(places.shape[0],)](places, x, out)",
+)
 
 
 def test_a_change_survives_beside_others_that_read_outside() -> None:
@@ -265,13 +252,7 @@ def softmax_kernel(x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
     top = tl.minimum(x, 0.5)
     total = tl.sum(e, axis=1)
     tl.store(out_ptr + rows[:, None] * N + cols[None, :], e / total[:, None] + low * top, mask=mask)
-
-
-def entry(x):
-    out = torch.empty_like(x)
-    softmax_kernel[(1,)](x, out, x.shape[0], x.shape[1], BLOCK=8)
-    return out
-'''
+''' + ending("x", "torch.empty_like(x)", "softmax_kernel[(1,)](x, out, x.shape[0], x.shape[1], BLOCK=8)")
 
 
 @pytest.mark.parametrize(("replaced", "says"), [
@@ -299,13 +280,7 @@ def counts_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at, mask=at < n, other=0.0)
     tl.atomic_add(out_ptr, tl.sum(x - x, axis=0))
-
-
-def entry(x):
-    out = torch.zeros((), dtype=x.dtype, device=x.device)
-    counts_kernel[(2,)](x, out, x.shape[0], BLOCK=8)
-    return out
-'''
+''' + ending("x", "torch.zeros((), dtype=x.dtype, device=x.device)", "counts_kernel[(2,)](x, out, x.shape[0], BLOCK=8)")
 
 
 def test_changes_are_looked_at_in_memory_that_no_other_has_added_to() -> None:
@@ -373,13 +348,7 @@ def sums_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         total += tl.load(x_ptrs, mask=mask, other=0.0)
         x_ptrs += BLOCK
     tl.store(out_ptr, tl.sum(total, axis=0))
-
-
-def entry(x):
-    out = torch.empty((), device=x.device)
-    sums_kernel[(1,)](x, out, x.shape[0], BLOCK=4)
-    return out
-"""
+""" + ending("x", "torch.empty((), device=x.device)", "sums_kernel[(1,)](x, out, x.shape[0], BLOCK=4)")
 
 
 def test_a_mask_that_was_made_before_a_loop_is_made_anew_in_its_steps() -> None:
@@ -442,13 +411,7 @@ def curve_kernel(x_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
     inner = z + 0.25 * z * z * z
     act = 0.5 * z * (1.0 + curve(inner))
     tl.store(out_ptr + i, act + x, mask=i < n)
-
-
-def entry(x, b):
-    out = torch.empty_like(x)
-    curve_kernel[(1,)](x, b, out, x.shape[0], BLOCK=16)
-    return out
-'''
+''' + ending("x, b", "torch.empty_like(x)", "curve_kernel[(1,)](x, b, out, x.shape[0], BLOCK=16)")
 
 
 @pytest.mark.parametrize(("right", "wrong", "says"), [
@@ -477,13 +440,9 @@ def squares_kernel(x_ptr, w_ptr, out_ptr, n, sx, sw, so, BLOCK: tl.constexpr):
     real = (cols < n) & (tl.load(w_ptr + cols * sw, mask=cols < n, other=0.0) > 0)
     x = tl.load(x_ptr + cols * sx, mask=cols < n, other=0.0)
     tl.store(out_ptr + tl.program_id(0) * so, tl.sum(tl.where(real, tl.log(x), 0.0), axis=0))
-
-
-def entry(x, w):
-    out = torch.empty(1, dtype=x.dtype, device=x.device)
-    squares_kernel[(1,)](x, w, out, x.shape[0], x.stride(0), w.stride(0), 1, BLOCK=16)
-    return out
-'''
+''' + ending(
+    "x, w", "torch.empty(1, dtype=x.dtype, device=x.device)", "squares_kernel[(1,)](x, w, out, x.shape[0], x.stride(0), w.stride(0), 1, BLOCK=16)",
+)
 
 
 @pytest.mark.parametrize(("right", "wrong", "says"), [
@@ -509,13 +468,9 @@ def log_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     top = tl.max(x, axis=0)
     total = tl.sum(tl.exp(x - top), axis=0)
     tl.store(out_ptr + row, top)
-
-
-def entry(x):
-    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
-    log_sum_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=8)
-    return out
-'''
+''' + ending(
+    "x", "torch.empty(x.shape[0], dtype=x.dtype, device=x.device)", "log_sum_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=8)",
+)
 
 
 def test_the_logarithm_of_a_sum_of_powers_may_be_missing_from_what_is_stored() -> None:
@@ -534,13 +489,9 @@ def parts_kernel(top_ptr, sum_ptr, out_ptr, n, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
 {merge}
-
-
-def entry(top, part):
-    out = torch.empty(top.shape[0], dtype=top.dtype, device=top.device)
-    parts_kernel[(top.shape[0],)](top, part, out, top.shape[1], BLOCK=8)
-    return out
-'''
+''' + ending(
+    "top, part", "torch.empty(top.shape[0], dtype=top.dtype, device=top.device)", "parts_kernel[(top.shape[0],)](top, part, out, top.shape[1], BLOCK=8)",
+)
 
 BY_TILES = """    top = tl.load(top_ptr + row * n + cols, mask=cols < n, other=-float("inf"))
     part = tl.load(sum_ptr + row * n + cols, mask=cols < n, other=0.0)
@@ -585,13 +536,9 @@ def kernel(x_ptr, y_ptr, out_ptr, n, xa, xb, ya, yb, Q, K, BLOCK: tl.constexpr):
     hits = tl.sum((y == 0).to(tl.int32), axis=0)
     top = tl.maximum(tl.full((BLOCK,), {begin}, dtype=tl.float32), x)
     tl.store(out_ptr + pid, tl.max(tl.where(cols < n, top, -9.0), axis=0) + hits)
-
-
-def entry(x, y):
-    out = torch.empty(4, dtype=x.dtype, device=x.device)
-    kernel[(4,)](x, y, out, x.shape[1], *x.stride(), *y.stride(), 4, 2, BLOCK=8)
-    return out
-'''
+''' + ending(
+    "x, y", "torch.empty(4, dtype=x.dtype, device=x.device)", "kernel[(4,)](x, y, out, x.shape[1], *x.stride(), *y.stride(), 4, 2, BLOCK=8)",
+)
 
 
 @pytest.mark.parametrize(("holes", "new"), [

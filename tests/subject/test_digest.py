@@ -14,27 +14,16 @@ from gradekit.program import Choice, Fill, Kernel, Launch, Program, Scalar, Sour
 from gradekit.sandbox import NO_SUBMISSION, Tracer
 from gradekit.subject import digest
 from gradekit.submission import Submission
+from tests.texts import HEAD, ending
 
-TEXT = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+TEXT = HEAD + """@triton.jit
 def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, i < n, 0.0)
     if n < 0:
         tl.device_print("less (a) number", x)
     tl.store(out_ptr + i, x - tl.max(x, 0), i < n)
-
-
-def entry(x):
-    out = torch.empty_like(x)
-    kernel[(1,)](x, out, x.numel(), BLOCK=128)
-    return out
-"""
+""" + ending("x", "torch.empty_like(x)", "kernel[(1,)](x, out, x.numel(), BLOCK=128)")
 MOVED = "# A remark.\n\n" + re.sub(r"\bi\b", "index", TEXT.replace("x_ptr", "pointer").replace("kernel", "my_kernel"))
 X = View(0, "float32", (100,), (1,))
 

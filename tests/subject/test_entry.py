@@ -23,14 +23,9 @@ from gradekit.subject import call_spec as module
 from gradekit.subject.call_spec import call_spec, to_arguments
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
+from tests.texts import HEAD
 
-TEXT = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+TEXT = HEAD + """@triton.jit
 def multiply_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n

@@ -16,14 +16,9 @@ from gradekit.judge.reference import reference
 from gradekit.sandbox import Tracer
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
+from tests.texts import HEAD
 
-TEXT = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+TEXT = HEAD + """@triton.jit
 def add_kernel(values_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(values_ptr + i, i < n, other=0.0)

@@ -26,14 +26,9 @@ from gradekit.subject.runs import Share
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
 from tests.cards import FakeWorker, device
+from tests.texts import HEAD, ending
 
-TEXT = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+TEXT = HEAD + """@triton.jit
 def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, i < n), i < n)
@@ -69,13 +64,9 @@ def fickle(x):
     out = torch.empty_like(x)
     fickle_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
     return out
-
-
-def outside(x):
-    out = torch.empty_like(x)
-    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel() + 1, BLOCK=64)
-    return out
-"""
+""" + ending(
+    "x", "torch.empty_like(x)", "kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel() + 1, BLOCK=64)", "outside",
+)
 SUBMISSION = Submission("submission.py", TEXT, "")
 ASSIGNMENT = Assignment("double", "Double", "double", "2x", Path("."))
 

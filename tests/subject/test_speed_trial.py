@@ -24,14 +24,9 @@ from gradekit.subject.subject import Subject
 from gradekit.subject.timed_call import assert_speed, at_least, facts
 from gradekit.submission import Submission
 from tests.cards import CEILINGS, FakePrepared, FakeWorker, device
+from tests.texts import HEAD
 
-TEXT = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+TEXT = HEAD + """@triton.jit
 def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, i < n), i < n)

@@ -10,6 +10,7 @@ from gradekit import domain
 from gradekit.findings import Cause, Outcome
 from tests.graded import grade
 from tests.small import laid_out
+from tests.texts import HEAD
 
 DOMAIN = """
 [f]
@@ -40,13 +41,7 @@ def test_memory(submission, call):
     assert_memory_clean(seen)
     assert_inputs_unmodified(seen)
 '''
-KERNEL = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
+KERNEL = HEAD + """@triton.jit
 def kernel(x_ptr, y_ptr, n, x_stride, y_stride, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i * x_stride, mask=i < n)

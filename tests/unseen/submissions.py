@@ -1,12 +1,8 @@
 """Submissions of vector_add that are right but where a condition holds: HOST stands before the launch, KERNEL before the store."""
 
-TEXT = """
-import torch
-import triton
-import triton.language as tl
+from tests.texts import HEAD
 
-
-@triton.jit
+TEXT = HEAD + """@triton.jit
 def kernel(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     m = i < n
