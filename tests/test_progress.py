@@ -3,6 +3,7 @@
 import contextlib
 import io
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -62,6 +63,15 @@ def test_a_title_is_cut_to_the_width_and_cleaned() -> None:
     assert line("Agrees\x1b[2J with torch everywhere", 1, 9, 24) == "[1/9] Agrees\\x1b[2J w..."
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """SIGINT means what it does in a terminal, also where a shell that put the tests into the background had it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_ends_what_takes_it_for_an_outcome() -> None:
     with pytest.raises(KeyboardInterrupt), interruptible(), contextlib.suppress(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
