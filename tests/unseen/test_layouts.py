@@ -1,4 +1,4 @@
-"""What further calls may change: layouts, looked for as sizes are where host code decides by strides, and sizes; nothing that a check has fixed."""
+"""What further calls may change: layouts, looked for as sizes are where host code decides by strides, and nothing that a check has fixed."""
 
 import itertools
 from pathlib import Path
@@ -15,7 +15,7 @@ from gradekit.program import View
 from gradekit.unseen.further import made
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.layouts import _strides
-from gradekit.unseen.scope import CLOSE, ROUGH, CallScope, Closeness, possible_sizes, tried
+from gradekit.unseen.scope import CallScope
 from tests.graded import graded
 from tests.unseen.attacks import SOLUTIONS
 
@@ -69,40 +69,6 @@ def test_a_repeated_column_that_takes_as_many_places_as_it_has_elements_is_found
     text += NO_GAPS.replace("CONDITION", "places == n")
     (check,) = graded("vector_add", text, tmp_path, keyword="any_stride", shrink=False, diagnose=False).checks
     assert check.outcome.value == "failed"
-
-
-# --- Sizes ------------------------------------------------------------------------------------------------------------
-
-
-SOFTMAX = domain_of(get("softmax").tests)["softmax"]
-
-
-def scope(**listed: list[int]) -> CallScope:
-    """Of softmax, with these sizes alone where they are listed."""
-    draws = draws_of(calls(SOFTMAX, sizes=listed))
-    assert draws is not None
-    return CallScope(draws, 0)
-
-
-def test_of_a_size_that_a_check_lists_only_that_is_tried() -> None:
-    assert set(tried(scope(N=[33, 1000]), (577,))["N"].tolist()) == {33, 1000}
-
-
-@pytest.mark.parametrize("closeness", [CLOSE, ROUGH])
-def test_each_size_up_to_a_bound_is_tried_alone_and_special_ones_beyond(closeness: Closeness) -> None:
-    columns = tried(scope(), (9973,), close=closeness)
-    assert {*range(1, closeness.alone(2)), 9973} <= set(columns["M"].tolist())
-
-
-def test_special_sizes_are_tried_together() -> None:
-    columns = tried(scope(), (577, 601), close=ROUGH)
-    assert {(577, 601), (601, 577)} <= set(zip(columns["M"].tolist(), columns["N"].tolist(), strict=True))
-
-
-def test_sizes_that_a_check_may_not_have_are_left_out() -> None:
-    found = scope()
-    columns = possible_sizes(found, ())
-    assert bool(found.allows(columns).all()) and len(columns["M"]) < len(tried(found, ())["M"])
 
 
 # --- Scope ------------------------------------------------------------------------------------------------------------
