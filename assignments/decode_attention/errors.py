@@ -45,7 +45,8 @@ def reached(weights, of_scores):
 
 def of_output(rounding, q, k, v, sm_scale, lengths):
     """Of O. By Cauchy and Schwarz, errors of the scores count as far as the values of v differ."""
-    beyond, terms, width = torch.arange(k.shape[-2]) >= lengths, lengths.double(), torch.tensor(float(q.shape[-1]))
+    beyond = torch.arange(k.shape[-2], device=k.device) >= lengths
+    terms, width = lengths.double(), torch.tensor(float(q.shape[-1]), device=k.device)
     k, v = k.masked_fill(beyond.mT, 0.0), v.masked_fill(beyond.mT, 0.0)
     unscaled = q @ k.mT
     scores = sm_scale * unscaled

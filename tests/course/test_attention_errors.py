@@ -153,3 +153,13 @@ def test_a_sequence_has_the_bound_of_its_own_length_beside_others() -> None:
     for bound, length in zip(found, lengths.flatten().tolist(), strict=True):
         alone = AttentionErrors(rounding, q, k[:length], v[:length], 0.25).output
         assert torch.allclose(bound, alone, rtol=1e-12, atol=0.0)
+
+
+def test_bounds_are_worked_out_where_the_inputs_lie() -> None:
+    """On a card, too: here, what is made elsewhere has no data."""
+    rounding = Rounding(torch.float16)
+    q, k, v, grad = (torch.ones(2, 5, 16, dtype=torch.float64) for _ in range(4))
+    lengths = torch.ones(2, 1, 1, dtype=torch.int64)
+    with torch.device("meta"):
+        bounds = (of_decoding(rounding, q, k, v, 0.25, lengths), *of_gradients(rounding, q, k, v, grad, 0.25))
+    assert {bound.device.type for bound in bounds} == {"cpu"}
