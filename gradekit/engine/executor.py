@@ -21,7 +21,7 @@ from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.explain import Namer, explain, unwritten
 from gradekit.engine.fast import FastMemory, Suspicion
 from gradekit.engine.frame import LaunchContext
-from gradekit.engine.host import ForbiddenOp, compute, is_whole, read, write, write_values
+from gradekit.engine.host import ForbiddenOp, compute, is_whole, read, write
 from gradekit.engine.kernel_facts import KernelFacts, facts, parsed
 from gradekit.engine.launch import bind, run_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
@@ -163,23 +163,26 @@ class _Execution:
         self.in_place = self.begins_anew = False
         self.ways: Ways = {}
         meter.flops = 0
-        earlier = setup.conditions.earlier
-        self._place(earlier() if earlier else setup.inputs)
 
     def run(self) -> RunResult:
-        """Runs every step of the program."""
+        """Runs every step of the program; without what torch keeps for gradients, where no observer keeps tensors."""
         self._check_size()
-        for step in self._steps():
-            self._step(step)
+        earlier = self.setup.conditions.earlier
+        inputs = earlier() if earlier else self.setup.inputs
+        with torch.inference_mode(self.setup.observer is None):
+            self._place(inputs)
+            for step in self._steps():
+                self._step(step)
+        for storage in self.memory.storages.values():  # so that results are tensors like others
+            storage.data, storage._views = view_bytes(storage.data), {}
         self._uses = Counter(one.storage for one in self.program.results if isinstance(one, View))
         results = [self._result(result) for result in self.program.results]
         findings = self.explained()
         if self.setup.programs is None:
             findings += unwritten(self.program, self.memory, Namer(self.program, self.setup.names))
-        counters = self.counters
+        counters, meter = self.counters, self.meter
         counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
-        counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
-        counters.work = self.meter.work
+        counters.flops, counters.work, counters.bytes_allocated = meter.flops, meter.work, self.memory.allocated
         return RunResult(
             results, findings, counters, self.prints, self.in_place, ways=self.ways, begins_anew=self.begins_anew
         )
@@ -244,7 +247,7 @@ class _Execution:
                 dtype = torch.float64 if isinstance(value, float) else None  # with all its bits, whatever it becomes
                 self._write(target, torch.tensor(value, dtype=dtype), line)
             case Copy(target=target, origin=origin):
-                self._copy(target, origin, line)
+                self._write(target, origin, line)
             case Literal(target=target, values=values):
                 self._write(target, torch.tensor(values).view(target.shape), line)
             case Aten():
@@ -257,15 +260,11 @@ class _Execution:
         self.memory.allocate(storage, nbytes)
         self.counters.allocations += 1
 
-    def _write(self, target: View, value: Tensor, line: int | None) -> None:
+    def _write(self, target: View, value: Tensor | View, line: int | None) -> None:
         self.meter.spend(1, target.numel)
+        if isinstance(value, View):
+            self.traffic.loaded += value.numel * ITEMSIZE[value.dtype]
         self.incidents += write(self.memory, target, value, line)
-        self.traffic.stored += target.numel * ITEMSIZE[target.dtype]
-
-    def _copy(self, target: View, origin: View, line: int | None) -> None:
-        self.meter.spend(1, target.numel)
-        self.incidents += write_values(self.memory, target, origin, line)
-        self.traffic.loaded += origin.numel * ITEMSIZE[origin.dtype]
         self.traffic.stored += target.numel * ITEMSIZE[target.dtype]
 
     # --- launches ----------------------------------------------------------------------------------------------------

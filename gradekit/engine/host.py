@@ -54,8 +54,11 @@ def _place(view: View, number: int) -> int:
     return view.offset + sum(place * step for place, step in zip(index, view.stride, strict=True))
 
 
-def write(memory: Memory, target: View, value: Tensor, line: int | None, known: Tensor | None = None) -> list[Incident]:
-    """target[...] = value, as torch's copy_ does; `known` says which of the values have been written (None: all)."""
+def write(memory: Memory, target: View, value: Tensor | View, line: int | None) -> list[Incident]:
+    """target[...] = value, as torch's copy_ does; of a view, what nobody has written stays unwritten in the copy."""
+    known = None
+    if isinstance(value, View):
+        known, value = written(memory.storages[value.storage], value), read(memory, value)
     storage = memory.storages[target.storage]
     modified = storage.is_input and target.numel
     incidents = [_on_host(Cause.INPUT_MODIFIED, storage, target, None, line)] if modified else []
@@ -73,12 +76,6 @@ def is_whole(storage: Storage, view: View) -> bool:
     """Whether a view has all bytes of its storage, in their order."""
     whole = view.numel * ITEMSIZE[view.dtype] == storage.data.numel()
     return whole and view.offset == 0 and view.stride == row_major(view.shape)
-
-
-def write_values(memory: Memory, target: View, origin: View, line: int | None) -> list[Incident]:
-    """target[...] = origin: what nobody had written stays unwritten in the copy."""
-    known = written(memory.storages[origin.storage], origin)
-    return write(memory, target, read(memory, origin), line, known)
 
 
 def _on_host(cause: Cause, storage: Storage, view: View, which: Tensor | None, line: int | None) -> Incident:

@@ -177,7 +177,7 @@ class Turns:
         self._batons = [threading.Semaphore(0) for _ in bodies]
         self._stopped = threading.Semaphore(0)
         self._alive = collections.deque(range(len(bodies)))
-        self._paused = 0
+        self._paused, self._inference = 0, torch.is_inference_mode_enabled()
         self._error: BaseException | None = None
 
     def run(self) -> None:
@@ -213,7 +213,8 @@ class Turns:
 
     def _work(self, number: int) -> None:
         try:
-            self._bodies[number]()
+            with torch.inference_mode(self._inference):
+                self._bodies[number]()
         except _Abandoned:
             pass
         except BaseException as error:  # noqa: BLE001  # `run` raises it, in the thread that asked for this

@@ -57,10 +57,11 @@ def padded(part: Tensor, cut: dict[int, int], other: Tensor, shape: Shape, whole
     that is the tensor that has been cut and nobody else needs it."""
     widths = enumerate(zip(part.shape, other.shape, strict=True))
     sizes = [shape[axis] if axis in cut else max(both) for axis, both in widths]
-    result = part.new_empty(sizes) if whole is None else whole
+    inner = result = part.new_empty(sizes) if whole is None else whole
     for axis, size in cut.items():
-        rest = result.narrow(axis, size, shape[axis] - size)
+        rest = inner.narrow(axis, size, shape[axis] - size)
         rest.copy_(other.narrow(axis, size, shape[axis] - size) if other.shape[axis] > 1 else other)
+        inner, other = cut_to(inner, {axis: size}), cut_to(other, {axis: size})
     if whole is None:
-        cut_to(result, cut).copy_(part)
+        inner.copy_(part)
     return result

@@ -124,8 +124,7 @@ class Memory:
 
     def allocate(self, id: int, nbytes: int) -> Storage:
         """`nbytes` of poison."""
-        data = torch.empty([nbytes], dtype=torch.uint8)
-        self.storages[id] = Storage(id, data, self._address(id), fresh=True)
+        self.storages[id] = Storage(id, torch.empty([nbytes], dtype=torch.uint8), self._address(id), fresh=True)
         self.allocated += nbytes
         return self.storages[id]
 

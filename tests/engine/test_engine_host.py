@@ -46,6 +46,14 @@ def test_an_allowed_operation_in_place_works_on_its_first_argument():
     assert torch.equal(run(made, [X], allow=["aten::div_"]).results[0], X / 4)
 
 
+def test_results_may_be_changed_and_have_gradients_as_tensors_of_nobody_may():
+    own, part = View(9, "float32", (16,), (1,)), View(9, "float32", (4,), (1,))
+    made = Program((view(0, X),), {}, (Allocate(9, 64), Copy(own, view(0, X))), (own, part, view(0, X)), "tensor", {})
+    for result in run(made, [X]).results:
+        result.add_(1).requires_grad_().square().sum().backward()
+        assert torch.equal(result.grad, 2 * (X[: len(result)] + 1))
+
+
 def test_an_allowed_operation_that_changes_an_input_or_reads_what_nobody_wrote_is_found():
     given, own = view(0, X), View(9, "float32", (16,), (1,))
     step = Aten("aten::add_", (given, own), {}, (given,), Source(3))
