@@ -69,19 +69,16 @@ def facts_of(module: Module) -> KernelFacts:
     used = frozenset(name for op in ops for name in (*op.operands, *(n for _, names in op.successors for n in names)))
     mixed = len({_kind(op) for op in ops if op.name == "tt.atomic_rmw"}) > 1
     return KernelFacts(
-        used=used,
-        tile=max((math.prod(type.shape) for op in ops for type in op.result_types), default=1),
+        used=used, tile=max((math.prod(type.shape) for op in ops for type in op.result_types), default=1),
         peak=sum(peak_bytes(function.body) for function in functions),
         waits=any(op.name == "scf.while" and _asks_others(op) for op in ops),
         volatile=any(_is_volatile(op) for op in ops),
         ordered=mixed or any(_is_volatile(op) or _depends_on_order(op, used) for op in ops),
         rounded=any(_adds_floats(op) for op in ops),
         undefined_loads=any(leaves_lanes_undefined(op) and left_out_lanes_matter(op, ops) for op in ops),
-        narrow=any(map(is_narrow, ops)),
-        contiguous=any(map(promises_contiguity, ops)),
-        mixed=mixed,
+        narrow=any(map(is_narrow, ops)), contiguous=any(map(promises_contiguity, ops)), mixed=mixed,
         early=frozenset(_early(ops, used)),
-    )
+    )  # fmt: skip
 
 
 def every_operation(module: Module) -> Iterator[Op]:

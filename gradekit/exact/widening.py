@@ -25,14 +25,8 @@ _WIDENED = {"float16", "bfloat16", "float32"}
 _ELEMENTS = {"f16", "bf16", "f32"}
 _WIDE = "f64"
 _BITS = {
-    "arith.bitcast",
-    "tt.bitcast",
-    "tt.int_to_ptr",
-    "tt.ptr_to_int",
-    "tt.dot_scaled",
-    "arith.fptosi",
-    "arith.fptoui",
-}
+    "arith.bitcast", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", "tt.dot_scaled", "arith.fptosi", "arith.fptoui",
+}  # fmt: skip
 _BITS_BY_NAME = ("float_as_int", "int_as_float", "double_as_longlong", "longlong_as_double", "nextafter", "rint", "llr")
 
 
@@ -104,12 +98,9 @@ class _Widening:
 
     def _op(self, op: Op) -> Iterable[Op]:
         wide = dataclasses.replace(
-            op,
-            operand_types=wide_types(op.operand_types),
-            result_types=wide_types(op.result_types),
-            regions=tuple(map(self._region, op.regions)),
-            attributes=self._attributes(op),
-        )
+            op, operand_types=wide_types(op.operand_types), result_types=wide_types(op.result_types),
+            regions=tuple(map(self._region, op.regions)), attributes=self._attributes(op),
+        )  # fmt: skip
         wide.number = op.number
         return self._rounded(op, wide) if op.number == self.rounding else (wide,)
 

@@ -71,19 +71,12 @@ def calls(
     ranks = _ranks(entry, more.pop("ranks", None))
     free = frozenset(size.name for size in entry.sizes.values() if size.name not in sized and not size.only)
     drawn = Draws(
-        entry,
-        repr(entry),
-        tuple((name, tuple(dtypes or options)) for name, options in entry.dtypes.items()),
-        ranks,
+        entry, repr(entry), tuple((name, tuple(dtypes or options)) for name, options in entry.dtypes.items()), ranks,
         tuple((s.name, _classes(s, sized.pop(s.name, None))) for s in entry.sizes.values() if not s.derived),
         tuple((name, tuple(chosen.pop(name, options))) for name, options in entry.choices.items()),
-        _layouts(entry, layouts, upstream),
-        _values(entry, values, upstream),
-        _scalars(entry, chosen),
-        upstream=upstream is not None,
-        free=free,
-        **more,
-    )
+        _layouts(entry, layouts, upstream), _values(entry, values, upstream), _scalars(entry, chosen),
+        upstream=upstream is not None, free=free, **more,
+    )  # fmt: skip
     if sized or chosen:
         raise ValueError(f"{entry.name} has no {', '.join([*sized, *chosen])}")
     least = min(drawn.elements({}, rank) for rank in ranks or (0,))

@@ -24,15 +24,10 @@ def classes(least: int, most: int) -> tuple[SizeClass, ...]:
     2; one less than a power of two, a power of two, one more; primes that are none of these; and `most` itself."""
     powers = [1 << k for k in range(2, most.bit_length() + 1)]
     proposed = {
-        "0": [0],
-        "1": [1],
-        "2": [2],
-        "2**k": powers,
-        "2**k + 1": [power + 1 for power in powers],
-        "2**k - 1": [power - 1 for power in powers],
-        "prime": [_prime_from(power + power // 3) for power in powers],
+        "0": [0], "1": [1], "2": [2], "2**k": powers, "2**k + 1": [power + 1 for power in powers],
+        "2**k - 1": [power - 1 for power in powers], "prime": [_prime_from(power + power // 3) for power in powers],
         "most": [most],
-    }
+    }  # fmt: skip
     found, seen = [], set[int]()
     for name, members in proposed.items():
         own = sorted({n for n in members if least <= n <= most} - seen)

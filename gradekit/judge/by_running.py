@@ -6,8 +6,8 @@ that holds one has an origin, its own or that of an operand, and then the launch
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -40,6 +40,9 @@ _WRITTEN = {
 
 _ELEMENTWISE = ("arith.", "math.", "tt.precise_", "tt.extern_elementwise", "tt.fp_to_fp", "tt.clampf")
 
+_THROUGH = ("arith.max", "arith.min", "arith.addf", "arith.subf", "arith.mulf", "tt.reduce")
+"""Operations out of which an infinity may come as it went in."""
+
 _AROUND = ("scf.", "tt.call")
 """Operations whose results are values of a region inside them."""
 
@@ -56,20 +59,24 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class Origin:
-    """The operation that made a NaN or an infinity, its line, and where an infinity that went into it was computed."""
+    """The operation that made a NaN or an infinity, its line, and where an infinity that went into it was computed; of
+    one that was given, the lines that it has only `passed`."""
 
     line: int | None
     said: str
     operation: str
     infinite: Origin | None = None
+    passed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
-class _Loaded:
-    """It was in memory before the launch."""
+class _Given:
+    """It was written down, or, with a `storage`, in memory before the launch; `passed` are lines of operations into
+    which it went, and out of which it came."""
 
-    storage: int
-    index: int
+    storage: int | None = None
+    index: int = 0
+    passed: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -79,12 +86,12 @@ class _Follower:
     at: tuple[int, int]
     storage: int
     index: int
-    found: Origin | _Loaded | None = None
+    found: Origin | _Given | None = None
 
     def launch(self, context: LaunchContext, memory: Memory) -> Observe | None:
         """A launch begins."""
         if context.launch == self.at[0]:
-            self._memory, self._origins = memory, dict[int, tuple[Any, Origin | _Loaded]]()
+            self._memory, self._origins = memory, dict[int, tuple[Any, Origin | _Given]]()
             return self._after
         return None
 
@@ -108,29 +115,44 @@ class _Follower:
             if place is not None and bool(lanes.any()):  # bits may be stored as integers
                 self.found = self._known(frame.operand(op, place))
 
-    def _known(self, value: Any) -> Origin | _Loaded | None:
+    def _known(self, value: Any) -> Origin | _Given | None:
         return self._origins.get(id(value), (None, None))[1]
 
-    def _origin(self, done: _Done, value: Tensor, lane: int, access: TouchedElements | None) -> Origin | _Loaded | None:
+    def _origin(self, done: _Done, value: Tensor, lane: int, access: TouchedElements | None) -> Origin | _Given | None:
         """Where the special `value` in a lane of an operation's result begins; None where it was written down."""
         op = done.op
         if access is not None:
             index, active = access.index[done.position], access.active[done.position]
             known = access.storage is not None and index.numel() > lane and bool(active[lane])
-            return _Loaded(access.storage.id, int(index[lane])) if known else None  # type: ignore[union-attr]
+            return _Given(access.storage.id, int(index[lane])) if known else None  # type: ignore[union-attr]
         operands = [(done.at(n, lane), self._known(done.frame.operand(op, n))) for n in done.floats(lane)]
-        same = [known for number, known in operands if number.isnan() == value.isnan() and not number.isfinite()]
+        same = {one: known for one, known in operands if one.isnan() == value.isnan() and not one.isfinite()}
         if same:
-            return next((known for known in same if known is not None), None)
+            return _handed_on(done, value, same)
         if not operands or not op.name.startswith(_ELEMENTWISE):
             crossing = "a sum of products" if op.name.startswith("tt.dot") else "a reduction"
-            return None if not operands else Origin(done.line, crossing, op.name, _computed(operands))
-        return Origin(done.line, _said(op, [number for number, _ in operands]), op.name, _computed(operands))
+            return None if not operands else Origin(done.line, crossing, op.name, *_infinite(operands))
+        return Origin(done.line, _said(op, [number for number, _ in operands]), op.name, *_infinite(operands))
 
 
-def _computed(operands: Sequence[tuple[Tensor, Origin | _Loaded | None]]) -> Origin | None:
-    """Where an infinity among the operands was computed."""
-    return next((known for number, known in operands if number.isinf() and isinstance(known, Origin)), None)
+def _handed_on(done: _Done, value: Tensor, same: Mapping[Tensor, Origin | _Given | None]) -> Origin | _Given | None:
+    """What is known of a `value` that comes out of an operation as it went in; a choice may be where it was put in."""
+    known = next((one for one in same.values() if one is not None), None)
+    if isinstance(known, Origin) or done.line is None or bool(value.isnan()):
+        return known
+    passed = frozenset[int]().union(*(one.passed for one in same.values() if one is not None))
+    if not any(bool(one == value) for one in same):  # of the other sign: this one is new
+        passed = frozenset()
+    elif done.op.name.startswith(_THROUGH):
+        passed |= {done.line}
+    return replace(known or _Given(), passed=passed)
+
+
+def _infinite(operands: Sequence[tuple[Tensor, Origin | _Given | None]]) -> tuple[Origin | None, frozenset[int]]:
+    """Where an infinity among the operands was computed; or else which lines those have passed that were given."""
+    known = [one for number, one in operands if number.isinf()]
+    computed = next((one for one in known if isinstance(one, Origin)), None)
+    return computed, frozenset[int]().union(*(one.passed for one in known if one and not computed))
 
 
 def _said(op: Op, numbers: Sequence[Tensor]) -> str:
@@ -199,6 +221,8 @@ def special_origin(
             return None
         if isinstance(follower.found, Origin):
             return _told(follower.found, bool(comparison is not None and comparison.nan.any()), program)
+        if follower.found.storage is None:
+            return None
         storage, index = follower.found.storage, follower.found.index
     return None
 
@@ -235,7 +259,7 @@ def _told(origin: Origin, is_nan: bool, program: Program) -> Diagnosis:
     if first.operation in ("arith.truncf", "tt.fp_to_fp"):
         return Diagnosis(Cause.OVERFLOW, sentence, first.line)
     cause = Cause.NAN if is_nan else Cause.WRONG_VALUES
-    return Diagnosis(cause, sentence, first.line, _HINTS.get(origin.operation, ""))
+    return Diagnosis(cause, sentence, first.line, _HINTS.get(origin.operation, ""), passed=origin.passed - {first.line})
 
 
 def _place(origin: Origin) -> str:

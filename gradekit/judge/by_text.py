@@ -4,6 +4,7 @@ torch would not take, gradients that autograd refuses for their shape, and what 
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from gradekit.causes import Cause
 from gradekit.judge.evidence import UPSTREAM, Diagnosis, Evidence
@@ -124,6 +125,30 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
         f"a gradient has the shape of its input: add it up over the dimensions that `{name}` lacks, as in "
         ".reshape(-1, N).sum(0)",
     )
+
+
+def missing_gradient(text: str, message: str, cause: Cause) -> Diagnosis | None:
+    """Which return gives None for a gradient that a `message` misses, and under which condition; None where the text
+    has not just one. The diagnosis keeps the `cause` for which the check failed."""
+    source, missed = ParsedSource.parsed(text), re.search(r"gives no gradient for (\w+)", message)
+    if source is None or missed is None or (name := missed[1]) not in source.differentiated:
+        return None
+    number = source.differentiated.index(name)
+    found = [(function, one) for function in source.backwards for one in ast.walk(function) if _is_none(one, number)]
+    if len(found) != 1:
+        return None
+    (function, taken), where = found[0], ""
+    for test in (one for one in ast.walk(function) if isinstance(one, ast.If) and taken in one.body + one.orelse):
+        where = f", where `{source.of(test.test)}` {'holds' if taken in test.body else 'does not hold'}"
+    line = taken.lineno
+    return Diagnosis(cause, f"Line {line} returns None for `{name}` from `{function.name}`{where}.", line)
+
+
+def _is_none(node: ast.AST, number: int) -> TypeGuard[ast.Return]:
+    """Whether a statement returns None in place of the gradient of this number."""
+    value = node.value if isinstance(node, ast.Return) else ast.Name("")
+    values = value.elts[number:][:1] if isinstance(value, ast.Tuple) else [value]
+    return all(one is None or isinstance(one, ast.Constant) for one in values)
 
 
 def _returns(source: ParsedSource) -> list[ast.Return]:

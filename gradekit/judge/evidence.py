@@ -22,7 +22,8 @@ UPSTREAM = "the gradient of the result"
 @dataclass(frozen=True)
 class Diagnosis:
     """The cause, one or two sentences, the line, a hint where it is not the cause's own, and the position of the
-    `input` that it is about. Any other goes before a `vague` one, which names just a line."""
+    `input` that it is about. Any other goes before a `vague` one, which names just a line; what it is about has only
+    `passed` some lines."""
 
     cause: Cause
     sentence: str
@@ -30,6 +31,7 @@ class Diagnosis:
     hint: str = ""
     input: int | None = None
     vague: bool = False
+    passed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 from gradekit.credit import rounded
 from gradekit.engine.budget import AGAIN
@@ -27,7 +28,8 @@ from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs.as_text import MADE_BY_GRADEKIT, as_data, dumps, expression, few
 from gradekit.inputs.spec import Input, values_of
 from gradekit.judge.by_running import never_read, ran, special_origin
-from gradekit.judge.by_text import operator_mistake, refused_gradient
+from gradekit.judge.by_text import missing_gradient, operator_mistake, refused_gradient
+from gradekit.judge.comparison import Comparison
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure, NeedsPerson
@@ -41,6 +43,7 @@ from gradekit.sandbox import TraceError
 from gradekit.source.draft import draft_of, grid_lines, loads_by_pointer
 from gradekit.subject.device import NeedsCard
 from gradekit.subject.rules import argument_names
+from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Call, Subject
 from gradekit.submission.parsed_source import ParsedSource, called
 from gradekit.versions import environment
@@ -60,19 +63,12 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
     failed = verdict.outcome is Outcome.FAILED and not run.rejection
     trivially = {"trivially": "right"} if run.trivial is not None and run.trivial.all_right() else {}
     return Check(
-        id=item.name,
-        title=check_points.title(item),
-        kind=check_points.worth(item).kind,
-        outcome=verdict.outcome,
-        earned=_earned(verdict, error, evidence, possible),
-        possible=possible,
-        message=verdict.message,
-        cause=verdict.cause,
-        source=verdict.source or source,
+        id=item.name, title=check_points.title(item), kind=check_points.worth(item).kind, outcome=verdict.outcome,
+        earned=_earned(verdict, error, evidence, possible), possible=possible, message=verdict.message,
+        cause=verdict.cause, source=verdict.source or source,
         counterexample=counterexample(item, run, error, evidence) if failed else None,
-        details=_whose(item) | trivially | evidence.details | verdict.details,
-        bonus=check_points.worth(item).bonus,
-    )
+        details=_whose(item) | trivially | evidence.details | verdict.details, bonus=check_points.worth(item).bonus,
+    )  # fmt: skip
 
 
 def _whose(item: pytest.Item) -> dict[str, Any]:
@@ -86,18 +82,13 @@ def report_of(run: GradingRun) -> Report:
     status = Status.FAULT if run.faults else Status.REJECTED if run.rejection else Status.GRADED
     rejection = run.rejection if status is Status.REJECTED else None
     return Report(
-        assignment=run.request.assignment.id,
-        status=status,
+        assignment=run.request.assignment.id, status=status,
         submission=run.submission.facts() if run.submission else {"path": str(run.request.path), "sha256": ""},
-        checks=tuple(run.checks),
-        environment=environment() | (run.device.names if run.device else {}),
+        checks=tuple(run.checks), environment=environment() | (run.device.names if run.device else {}),
         seconds=round(time.monotonic() - run.began, 3),
-        message=rejection.message if rejection else " ".join(run.faults),
-        cause=rejection.cause if rejection else None,
-        source=rejection.source if rejection else None,
-        notes=tuple(run.notes),
-        seed=run.request.seed,
-    )
+        message=rejection.message if rejection else " ".join(run.faults), cause=rejection.cause if rejection else None,
+        source=rejection.source if rejection else None, notes=tuple(run.notes), seed=run.request.seed,
+    )  # fmt: skip
 
 
 # --- outcomes and points ---------------------------------------------------------------------------------------------
@@ -123,15 +114,19 @@ def diagnosis(
     error: BaseException, evidence: CheckEvidence, run: GradingRun, found: Diagnosis | None = None
 ) -> Diagnosis | None:
     """What is wrong with the submission where a check ended with `error`, in one order of evidence: what an edit
-    repairs (`found`), unless one place's rounding moves as much; then what was seen in memory, what the values show,
-    and that some dtype is too narrow. None where none is clear.
+    repairs (`found`), behind the step that made the first NaN, unless one place's rounding moves as much; then what was
+    seen in memory, what the values show, and that some dtype is too narrow. None where none is clear.
 
     May run further examples: call it while the check is open.
     """
     call = evidence.call
-    if call is None or run.submission is None or found is not None and not _may_be_rounding(error, found):
+    if call is None or run.submission is None:
         return found
+    if found is not None and not _may_be_rounding(error, found):
+        return _behind_the_fact(found, error, call, run)
     text = run.submission.text
+    if isinstance(error, Failure) and error.cause is Cause.WRONG_TYPE:
+        return missing_gradient(text, error.message, error.cause)
     no_kernel = getattr(error, "cause", None) is Cause.NO_KERNEL
     if isinstance(error, Failure) and error.seen is not None:
         return found or diagnose(error, None, _named(call, run), text)
@@ -157,14 +152,31 @@ def explained(error: Failure, call: Call, subject: Subject, run: GradingRun) -> 
     rounding = measured_rounding(subject, seen, error)
     if rounding and not rounding.vague:
         return rounding
-    inputs = _named(call, run)
-    tensors = [values_of(arg) for arg in inputs if hasattr(arg, "stride")]
-    values = (seen.program, tensors, error.comparison, run.request.assignment.allow)
-    text = subject.submission.text
-    told = diagnose(error, seen, inputs, text) or special_origin(*values)
+    inputs, text = _named(call, run), subject.submission.text
+    values = _values_compared(error, seen, run)
+    ways = [lambda: diagnose(error, seen, inputs, text), lambda: special_origin(*values)]
+    told = next(filter(None, (way() for way in ways[:: -1 if error.cause is Cause.NAN else 1])), None)
     named = zip(call.args, names(call, run), strict=True)
     told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")], text)
     return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
+
+
+def _behind_the_fact(found: Diagnosis, error: BaseException, call: Call, run: GradingRun) -> Diagnosis:
+    """What an edit repairs, behind the step that made the first NaN; that alone, where the edit only hides of what the
+    NaN was made."""
+    if not isinstance(error, Failure) or error.cause is not Cause.NAN or call.observation is None:
+        return found
+    fact = special_origin(*_values_compared(error, call.observation, run))
+    if fact is None or found.line in fact.passed:
+        return fact or found
+    return replace(found, sentence=f"{fact.sentence} {found.sentence}")
+
+
+def _values_compared(
+    error: Failure, seen: Observation, run: GradingRun
+) -> tuple[Program, list[Tensor], Comparison | None, Collection[str]]:
+    tensors = [values_of(arg) for arg in seen.inputs if hasattr(arg, "stride")]
+    return seen.program, tensors, error.comparison, run.request.assignment.allow
 
 
 def _named(call: Call, run: GradingRun) -> list[Any]:
@@ -327,9 +339,8 @@ def pictured(call: Call | None, error: BaseException, run: GradingRun) -> dict[s
         return {}
     if error.comparison is None and "findings" not in error.facts:
         return {}
-    tensors = [values_of(arg) for arg in observation.inputs if hasattr(arg, "stride")]
-    owners, program = Owners(), observation.program
-    has_run = ran(program, tensors, run.request.assignment.allow, owners)
+    program, tensors, _, allow = _values_compared(error, observation, run)
+    has_run = ran(program, tensors, allow, owners := Owners())
     tiles = result_map(program, owners, error.comparison, observation.findings) if has_run else {}
     return {"tiles": tiles} if tiles else {}
 

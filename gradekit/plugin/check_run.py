@@ -116,14 +116,11 @@ class CheckRun:
                 self._tell_failing()
 
         return Examples(
-            test,
-            self.run.profile,
-            fixtures=frozenset(getattr(self.item, "funcargs", {})),
+            test, self.run.profile, fixtures=frozenset(getattr(self.item, "funcargs", {})),
             deferred=(Unsupported, NeedsCard, NeedsPerson),
-            hopeless=_hopeless if not self.run.only_tries else lambda error: True,
-            begin=self.subject.forget_calls,
+            hopeless=_hopeless if not self.run.only_tries else lambda error: True, begin=self.subject.forget_calls,
             ended=ended,
-        )
+        )  # fmt: skip
 
     def _tell_failing(self) -> None:
         """Tell whoever watches of the first example that fails, while a simpler one and the cause are looked for."""

@@ -61,12 +61,9 @@ class Design:
         rows = [planned.row for planned in self.planned if has_run(planned.given)]
         seen = {name: Counter(str(row[name]) for row in rows) for name in (self.planned[0].row if self.planned else ())}
         return {
-            "strength": self.strength,
-            "rows": len(rows),
-            "of": self.rows_in_all,
-            "drawn": max(examples - len(rows), 0),
+            "strength": self.strength, "rows": len(rows), "of": self.rows_in_all, "drawn": max(examples - len(rows), 0),
             "factors": {name: dict(levels) for name, levels in seen.items() if len(levels) > 1},
-        }
+        }  # fmt: skip
 
 
 DESIGN = pytest.StashKey[Design | None]()

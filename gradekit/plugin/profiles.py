@@ -83,15 +83,10 @@ def hypothesis_profile(profile: Profile) -> Iterator[None]:
     the current folder, which is the student's, goes to a folder that is removed."""
     before, name = settings.get_current_profile_name(), f"gradekit-{profile.name}"
     settings.register_profile(
-        name,
-        max_examples=profile.examples,
-        database=None,
-        deadline=None,
-        report_multiple_bugs=False,
-        print_blob=False,
+        name, max_examples=profile.examples, database=None, deadline=None, report_multiple_bugs=False, print_blob=False,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink),
-    )
+    )  # fmt: skip
     settings.load_profile(name)
     with tempfile.TemporaryDirectory(prefix="gradekit-") as folder, home(folder), no_constants_of_modules():
         try:

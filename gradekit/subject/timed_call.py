@@ -243,22 +243,16 @@ def facts(timed: Timed) -> dict[str, Any]:
     ratios = {side: timed.ratio(side) for side in sides}
     used = next(iter(ratios.values()))
     return {
-        "card": timed.card,
-        "size": timed.size,
+        "card": timed.card, "size": timed.size,
         "microseconds": {side: 1e6 * timed.seconds(side) for side in (STUDENT, *sides)},
         "ratios": {side: {"value": r.value, "low": r.low, "high": r.high} for side, r in ratios.items()},
-        "rounds": used.rounds,
-        "discarded": used.discarded,
-        "sm_mhz": _clocks(timed.rounds),
-        "verdicts": list(timed.verdicts),
-        "configuration": timed.configuration,
+        "rounds": used.rounds, "discarded": used.discarded, "sm_mhz": _clocks(timed.rounds),
+        "verdicts": list(timed.verdicts), "configuration": timed.configuration,
         "configurations": {label: 1e6 * seconds for label, seconds in timed.choices.items()},
-        "compile_seconds": dict(timed.compile_seconds),
-        "launches": timed.counters.launches,
-        "peak_bytes": timed.counters.bytes_allocated,
-        "roofline": _roofline(timed),
+        "compile_seconds": dict(timed.compile_seconds), "launches": timed.counters.launches,
+        "peak_bytes": timed.counters.bytes_allocated, "roofline": _roofline(timed),
         "notes": [*timed.notes, *_known_before(timed)],
-    }
+    }  # fmt: skip
 
 
 def _known_before(timed: Timed) -> Iterator[str]:
@@ -279,17 +273,11 @@ def _roofline(timed: Timed) -> dict[str, Any]:
     bandwidth, rate = work.least_bytes / timed.seconds(), work.flops / timed.seconds()
     of_bytes, of_flops = bandwidth / most, rate / peak if peak else None
     return {
-        "bytes_least": round(work.least_bytes),
-        "bytes_moved": round(work.bytes_moved),
-        "flops": round(work.flops),
-        "bytes_per_second": bandwidth,
-        "flops_per_second": rate,
-        "most_bytes_per_second": most,
-        "most_flops_per_second": peak,
-        "of_bytes": of_bytes,
-        "of_flops": of_flops,
+        "bytes_least": round(work.least_bytes), "bytes_moved": round(work.bytes_moved), "flops": round(work.flops),
+        "bytes_per_second": bandwidth, "flops_per_second": rate, "most_bytes_per_second": most,
+        "most_flops_per_second": peak, "of_bytes": of_bytes, "of_flops": of_flops,
         "binds": "arithmetic" if (of_flops or 0) > of_bytes else "memory",
-    }
+    }  # fmt: skip
 
 
 # --- times a call of the submission on the card, beside torch: submission.softmax.timed(...) ends here ----------------

@@ -108,12 +108,9 @@ class _Seen:
     def as_data(self) -> dict[str, Any]:
         """The part of the answer that is known here."""
         return {
-            "is": "Inspection",
-            "schema": str(schema(self.called)) if self.called else "",
-            "graphs": self.graphs,
-            "forward": self.forward,
-            "backward": self.backward,
-        }
+            "is": "Inspection", "schema": str(schema(self.called)) if self.called else "", "graphs": self.graphs,
+            "forward": self.forward, "backward": self.backward,
+        }  # fmt: skip
 
     def _note_graph(self, graph: Any) -> None:
         nodes = [node for part in graph.modules() if hasattr(part, "graph") for node in part.graph.nodes]

@@ -52,14 +52,11 @@ PROPERTIES = Properties(**json.loads(Path(__file__).with_name("h100.json").read_
 def triton_properties(device: int = 0) -> dict[str, int]:
     """The same figures as Triton's driver names them."""
     return {
-        "max_shared_mem": PROPERTIES.shared_memory_per_block_optin,
-        "max_num_regs": PROPERTIES.regs_per_multiprocessor,
-        "multiprocessor_count": PROPERTIES.multi_processor_count,
-        "warpSize": PROPERTIES.warp_size,
-        "sm_clock_rate": PROPERTIES.clock_rate,
-        "mem_clock_rate": PROPERTIES.memory_clock_rate,
+        "max_shared_mem": PROPERTIES.shared_memory_per_block_optin, "max_num_regs": PROPERTIES.regs_per_multiprocessor,
+        "multiprocessor_count": PROPERTIES.multi_processor_count, "warpSize": PROPERTIES.warp_size,
+        "sm_clock_rate": PROPERTIES.clock_rate, "mem_clock_rate": PROPERTIES.memory_clock_rate,
         "mem_bus_width": PROPERTIES.memory_bus_width,
-    }
+    }  # fmt: skip
 
 
 STREAMS = ("Event", "Stream", "ExternalStream", "CUDAGraph", "stream", "graph", "device", "device_of", "current_stream",
@@ -103,20 +100,14 @@ class InstantEvent:
 def _driver() -> Any:
     """The active Triton driver of a machine with one GPU."""
     return types.SimpleNamespace(
-        utils=types.SimpleNamespace(get_device_properties=triton_properties),
-        get_current_target=_always(TARGET),
-        get_active_torch_device=_always(torch.device("cuda", 0)),
-        get_current_device=_always(0),
-        set_current_device=_always(None),
-        get_current_stream=_always(0),
-        get_device_capability=_always((PROPERTIES.major, PROPERTIES.minor)),
-        get_device_interface=_always(torch.cuda),
+        utils=types.SimpleNamespace(get_device_properties=triton_properties), get_current_target=_always(TARGET),
+        get_active_torch_device=_always(torch.device("cuda", 0)), get_current_device=_always(0),
+        set_current_device=_always(None), get_current_stream=_always(0),
+        get_device_capability=_always((PROPERTIES.major, PROPERTIES.minor)), get_device_interface=_always(torch.cuda),
         get_benchmarker=_always(bench),
         get_empty_cache_for_benchmark=lambda: torch.empty(64 * 1024 * 1024, dtype=torch.int, device="cuda"),
-        clear_cache=_always(None),
-        is_active=_always(True),
-        map_python_to_cpp_type=lambda kind: kind,
-    )
+        clear_cache=_always(None), is_active=_always(True), map_python_to_cpp_type=lambda kind: kind,
+    )  # fmt: skip
 
 
 def bench(call: Callable[[], Any], *args: Any, quantiles: Any = None, return_mode: str = "mean", **kwargs: Any) -> Any:

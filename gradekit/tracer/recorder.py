@@ -107,12 +107,9 @@ class Recorder:
             if tensor.is_neg() or tensor.is_conj():
                 raise DeferredOperation("negated" if tensor.is_neg() else "conjugated")
             return View(
-                self.storage(tensor).number,
-                dtype_name(tensor.dtype),
-                tuple(tensor.shape),
-                tuple(tensor.stride()),
+                self.storage(tensor).number, dtype_name(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()),
                 int(tensor.storage_offset()),
-            )
+            )  # fmt: skip
 
     def address(self, tensor: torch.Tensor) -> int:
         """What `tensor.data_ptr()` answers: honest about alignment and about which tensors overlap."""
@@ -185,14 +182,11 @@ class Recorder:
             inputs=tuple(map_views(self.view(tensor), rename) for tensor in inputs),
             storages={number: sizes[known] for known, number in self._inputs.items()},
             steps=tuple(map_views(step, rename) for step in steps),
-            results=tuple(map_views(result, rename) for result in results),
-            returned=returned,
-            kernels={key: kernel for key, kernel in kernels.items() if key in used},
-            path=NAME,
-            addresses={rename(storage.number): storage.address for storage in pointed},
-            kept=len(prelude),
+            results=tuple(map_views(result, rename) for result in results), returned=returned,
+            kernels={key: kernel for key, kernel in kernels.items() if key in used}, path=NAME,
+            addresses={rename(storage.number): storage.address for storage in pointed}, kept=len(prelude),
             empty_grids=tuple(filter(None, self.empty_grids)),
-        )
+        )  # fmt: skip
 
     def _refuse_earlier_inputs(self, steps: Sequence[Step], results: Sequence[Any]) -> None:
         """Raises Refusal where a storage is used that the call was not given, and no step has made: an input of an

@@ -2,6 +2,8 @@
 of its inputs is told where the wrong result is what comes of inputs without it, and nowhere else."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +13,9 @@ from gradekit.causes import Cause
 from gradekit.judge.by_running import never_read, special_origin
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
+from gradekit.plugin.check_results import CheckEvidence, diagnosis
 from gradekit.program import Program, View
 from gradekit.sandbox import Tracer
 from gradekit.submission import Submission
@@ -116,6 +120,25 @@ def test_bits_that_are_stored_as_integers_have_no_origin() -> None:
 def test_what_an_input_holds_and_what_is_finite_has_no_origin() -> None:
     assert origin(HEAD + "    y = x + 1.0" + TAIL) is None
     assert origin(HEAD + "    y = x + 1.0" + TAIL, torch.tensor([1.0, torch.nan])) is None
+
+
+@pytest.mark.parametrize(("body", "edited", "told"), [
+    ("    m = tl.maximum(x, -float('inf'))\n    y = tl.exp(x - m)", 8, "{fact}"),  # the infinity only passes line 8
+    ("    m = tl.maximum(x, -float('inf'))\n    y = tl.exp(x - m)", 9, "{fact} Line 9 is wrong."),
+    ("    m = tl.where(x < 50.0, x, -float('inf'))\n    y = m - tl.maximum(m, m)", 8, "{fact} Line 8 is wrong."),
+    ("    m = tl.exp(x * 2.0)\n    y = m - tl.maximum(m, m)", 8, "{fact} Line 8 is wrong."),
+    ("    m = tl.exp(1.0 - tl.minimum(x, -float('inf')))\n    y = m * 0.0", 8, "{fact} Line 8 is wrong."),
+    ("    m = x - x\n    y = m / m", 8, "{fact} Line 8 is wrong."),
+])
+def test_an_edit_stands_behind_the_fact_and_not_for_what_only_hides_it(body: str, edited: int, told: str) -> None:
+    x = torch.tensor([-torch.inf, 100.0]) if "inf" in body else X
+    program, comparison = ran(HEAD + body + TAIL, x, torch.zeros_like)
+    fact = special_origin(program, [x], comparison, ())
+    call = SimpleNamespace(observation=SimpleNamespace(program=program, inputs=[x]))
+    run: Any = SimpleNamespace(submission="", request=SimpleNamespace(assignment=SimpleNamespace(allow=())))
+    edit, error = Diagnosis(Cause.WRONG_VALUES, f"Line {edited} is wrong.", edited), Failure(Cause.NAN, "", comparison=comparison)
+    seen = diagnosis(error, CheckEvidence(call=call), run, edit)  # type: ignore[arg-type]
+    assert fact is not None and seen is not None and seen.sentence == told.format(fact=fact.sentence)
 
 
 # --- what is never read ------------------------------------------------------------------------------------------------

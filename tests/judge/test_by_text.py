@@ -9,7 +9,14 @@ import torch
 
 from gradekit.causes import Cause
 from gradekit.inputs.spec import Input
-from gradekit.judge.by_text import never_used, operator_mistake, refused_gradient, same_steps, unused_parameter
+from gradekit.judge.by_text import (
+    missing_gradient,
+    never_used,
+    operator_mistake,
+    refused_gradient,
+    same_steps,
+    unused_parameter,
+)
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import UPSTREAM, Evidence
 from gradekit.judge.failure import Failure
@@ -142,6 +149,29 @@ def test_what_is_missing_of_an_operator_is_named_with_its_line(old: str, new: st
 )
 def test_nothing_is_said_of_an_operator_that_is_whole(text: str) -> None:
     assert operator_mistake(text, Cause.EXCEPTION) is None
+
+
+GRADIENTS = """\
+def forward(ctx, x, bias):
+    return x
+
+def backward(ctx, g):
+    if not ctx.needs_input_grad[0]:
+        return None, None
+    return g, g.sum(0)
+"""
+
+
+@pytest.mark.parametrize(("name", "text", "told"), [
+    ("bias", GRADIENTS, "Line 6 returns None for `bias` from `backward`, where `not ctx.needs_input_grad[0]` holds."),
+    ("bias", GRADIENTS.replace("None, None", "None, g.sum(0)"), None),
+    ("bias", GRADIENTS.replace("g, g.sum(0)", "g, None"), None),  # which of the two was taken is not known
+    ("bias", GRADIENTS[: GRADIENTS.index("    if")] + "    return g, None\n", "Line 5 returns None for `bias` from `backward`."),
+    ("scale", GRADIENTS, None),
+])
+def test_the_return_that_gives_no_gradient_is_told_with_its_condition(name: str, text: str, told: str | None) -> None:
+    found = missing_gradient(text, f"The backward pass of f gives no gradient for {name}: its `backward` ...", Cause.WRONG_TYPE)
+    assert (found.sentence if found is not None else None) == told
 
 
 # --- What is given, and never used ------------------------------------------------------------------------------------
