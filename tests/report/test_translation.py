@@ -33,9 +33,9 @@ from gradekit.tracer.hints import HINTS
 
 from .samples import FAILED, PASSED
 from .samples import record as sample
-from .test_bench import RECORD as SWEPT
-from .test_inspection import RECORD as INSPECTED
-from .test_rests_on import FOUND as PROVED
+from .test_record import FOUND as PROVED
+from .test_speed import RECORD as SWEPT
+from .test_text import RECORD as INSPECTED
 
 ROOT = Path(__file__).parents[2]
 OTHERS = [language for language in translation.languages() if language != "en"]
