@@ -11,53 +11,11 @@ from gradekit.authoring.signature import SignatureError, signature
 from gradekit.cli import main
 from gradekit.domain import load as domain_of
 from gradekit.findings import Cause, Outcome
+from tests.beside import beside
 from tests.graded import grade
 from tests.texts import HEAD, ending
 
-REFERENCES = '''
-import torch
-
-
-def embedding(table: "[V, D]", index: "int64 [N] 0..V - 1") -> "[N, D]":
-    """Rows of a table, by their numbers."""
-    return table[index]
-
-
-def histogram(x: "int32 [N] 0..B - 1", bins: "= B") -> "int32 [B]":
-    return torch.bincount(x.long(), minlength=bins).int()
-
-
-def scaled_(x: "[M, N] in place", factor: float = 2.0, negative: bool = False):
-    return x * (-factor if negative else factor)
-
-
-def topk(x: "[M, N]", k: "= K if K <= N") -> "[M, K], int64 [M, K] places in x":
-    return torch.topk(x, k)
-
-
-def kept(x: "[N]", bias: "[N] or None" = None) -> "[N] in any order":
-    return x.sort().values + (0 if bias is None else bias)
-
-
-def requantized(x: "float8_e5m2 [M, N]", scale: "float32 [M]") -> "float8_e4m3fn [M, N]":
-    return (x.float() * scale[:, None]).to(torch.float8_e4m3fn)
-
-
-def product(a: "float8_e4m3fn [M, K]", b: "float8_e4m3fn [K, N]") -> "float32 [M, N]":
-    return (a.double() @ b.double()).float()
-
-
-def running(x: "[M, N]") -> "[M, N]":
-    return torch.cumsum(x, -1)
-
-
-def by_size(x: "[M, N]") -> "[M, N]":
-    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)
-
-
-def plain(x, y: torch.Tensor):
-    return x + y
-'''
+REFERENCES = beside(__file__)["references"]
 
 
 def asked(question: str) -> str:

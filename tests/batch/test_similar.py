@@ -10,6 +10,7 @@ from gradekit.assignment import get
 from gradekit.batch.similar import MOST, fingerprint, of_source, render, resemblance
 from gradekit.plugin import grade
 from gradekit.request import GradingOptions, GradingRequest
+from tests.beside import beside
 from tests.texts import HEAD
 
 ROOT = Path(__file__).parents[2]
@@ -33,33 +34,7 @@ def softmax(x):
     return out
 """
 
-DISGUISED = """
-import torch, triton
-import triton.language as tl
-
-# my own work
-@triton.jit
-def normalise_rows(source, target, width, jump, step, SIZE: tl.constexpr):
-    lanes = tl.arange(0, SIZE)
-    inside = lanes < width
-    line = tl.program_id(axis=0)
-    values = tl.load(source + line * jump + lanes * step, mask=inside,
-                     other=-float("inf")).to(tl.float32)
-    peak = tl.max(values, axis=0)
-    peak = tl.where(peak == -float("inf"), 0.0, peak)
-    powers = tl.exp(values - peak)
-    total = tl.sum(powers, axis=0)
-    tl.store(target + line * width + lanes, powers / total, mask=inside)
-
-def softmax(matrix):
-    result = torch.empty(matrix.shape, dtype=matrix.dtype, device=matrix.device)
-    height, width = matrix.shape
-    if not matrix.numel():
-        return result
-    normalise_rows[(height,)](matrix, result, width, matrix.stride(0), matrix.stride(1),
-                              SIZE=triton.next_power_of_2(width), num_warps=8)
-    return result
-"""
+DISGUISED = beside(__file__)["disguised"]
 
 
 def print_of(path: Path) -> dict[str, Any]:

@@ -13,51 +13,12 @@ from gradekit.inputs.spec import Input, normal
 from gradekit.program import Program, View
 from gradekit.sandbox import Tracer
 from gradekit.submission import Submission, read
+from tests.beside import beside
 from tests.texts import HEAD, ending
 
 ROOT = Path(__file__).parents[2]
 
-TEXT = HEAD + '''@triton.jit
-def rows_kernel(lengths_ptr, x_ptr, out_ptr, stride, BLOCK: tl.constexpr):
-    """Adds up as many columns of a row as its length says."""
-    row = tl.program_id(0)
-    total = 0.0
-    for k in range(0, tl.load(lengths_ptr + row), BLOCK):
-        total += tl.sum(tl.load(x_ptr + row * stride + k + tl.arange(0, BLOCK)))
-    tl.store(out_ptr + row, total)
-
-
-def sums(lengths, x):
-    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
-    rows_kernel[(x.shape[0],)](lengths, x, out, x.stride(0), BLOCK=16)
-    return out
-
-
-@triton.jit
-def again_kernel(out_ptr, x_ptr, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, tl.load(out_ptr + i) + tl.load(x_ptr + i))
-
-
-def reads_what_is_left(x):
-    out = torch.empty_like(x)
-    again_kernel[(1,)](out, x, BLOCK=64)
-    return out
-
-
-def adds_to_zeros(x):
-    out = torch.zeros_like(x)
-    again_kernel[(1,)](out, x, BLOCK=64)
-    return out
-
-
-@triton.jit
-def endless_kernel(out_ptr):
-    i = 0
-    while i >= 0:
-        i = (i + 1) % 7
-    tl.store(out_ptr, i)
-''' + ending("x", "torch.empty_like(x)", "endless_kernel[(1,)](out)", "endless")
+TEXT = HEAD + beside(__file__)["text"] + ending("x", "torch.empty_like(x)", "endless_kernel[(1,)](out)", "endless")
 
 Trace = Callable[..., Program]
 

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from gradekit.engine.ttir import Op, TTIRError, Type, parse
+from tests.beside import beside
 from tests.patience import steps
 
 ARGUMENTS = (
@@ -264,27 +265,7 @@ def test_several_functions_are_read_and_the_public_one_is_the_entry():
     assert (found.functions["f"].result_types, found.functions["f"].public) == ((I32,), False)
 
 
-LOCATED = """#loc = loc("k.py":3:1)
-#loc1 = loc(unknown)
-module {
-  tt.func public @k(%x_ptr: !tt.ptr<f32> loc("x_ptr"(#loc)), %arg1: i32 loc("n"(#loc)), %arg2: i32 loc(#loc)) {
-    %a = arith.addi %arg1, %arg1 : i32 loc(#loc7)
-    %b = arith.addi %a, %a : i32 loc(callsite(#loc4 at callsite("lib.py":9:9 at #loc2)))
-    %c = arith.addi %a, %b : i32 loc(fused<"meta">[#loc1, "y"("k.py":8:2), #loc2])
-    %d = arith.addi %a, %c : i32 loc(#loc8)
-    %e = arith.addi %a, %d : i32
-    %f = arith.addi %a, %e : i32 loc("a ) \\22 at k.py":1:2)
-    tt.return loc(#loc)
-  } loc(#loc)
-} loc(#loc)
-#loc2 = loc("k.py":5:7)
-#loc3 = loc("a"(#loc2))
-#loc4 = loc("lib.py":6:8)
-#loc5 = loc(callsite(#loc4 at #loc3))
-#loc6 = loc("z"(#loc5))
-#loc7 = loc(callsite(#loc1 at #loc6))
-#loc8 = loc(callsite(#loc8 at #loc8))
-"""
+LOCATED = beside(__file__)["located"]
 
 
 def test_a_location_is_the_calls_from_the_inside_out():

@@ -11,31 +11,11 @@ from gradekit.program import Program
 from gradekit.sandbox import Tracer
 from gradekit.subject.call_spec import to_arguments
 from gradekit.submission import Submission
+from tests.beside import beside
 
-KERNEL = """
-import torch, triton
-import triton.language as tl
+TEXTS = beside(__file__)
 
-@triton.jit
-def first(x_ptr, out_ptr, scratch_ptr, N, BLOCK: tl.constexpr):
-    n = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + n, mask=n < N, other=0.0)
-    y = (tl.exp(x.to(tl.float32))).to(x.dtype)
-    tl.store(out_ptr + n, tl.log(y.to(tl.float32)), mask=n < N)
-    tl.store(scratch_ptr + n, x.to(tl.float32) * 3, mask=n < N)
-
-@triton.jit
-def second(scratch_ptr, other_ptr, N, BLOCK: tl.constexpr):
-    n = tl.arange(0, BLOCK)
-    s = tl.load(scratch_ptr + n, mask=n < N, other=0.0)
-    tl.store(other_ptr + n, s + s, mask=n < N)
-
-def entry(x):
-    out, other, scratch = torch.empty_like(x), torch.empty_like(x), torch.empty_like(x)
-    first[(1,)](x, out, scratch, x.numel(), BLOCK=64)
-    second[(1,)](scratch, other, x.numel(), BLOCK=64)
-    return out, other
-"""
+KERNEL = TEXTS["kernel"]
 
 
 def traced(text: str, x: Input) -> Program:
@@ -87,33 +67,7 @@ def test_memory_that_is_seen_as_two_types_is_not_widened() -> None:
         widened(traced(bits, X))
 
 
-BRANCHES = """
-import torch, triton
-import triton.language as tl
-
-@triton.jit
-def first(x_ptr, out_ptr, owner_ptr, N):
-    for i in range(0, N):
-        x = tl.load(x_ptr + i).to(tl.float32)
-        if i % 3 == 0:
-            tl.store(out_ptr + i, x * 3)
-        else:
-            y = (x * 5).to(tl.bfloat16) if i % 2 == 0 else tl.exp(x).to(tl.bfloat16)
-            tl.store(out_ptr + i, y)
-        if i % 5 == 0:
-            tl.store(owner_ptr + i, i * 2)
-
-@triton.jit
-def second(owner_ptr, out_ptr, N):
-    for i in range(0, N):
-        tl.store(owner_ptr + i, tl.load(owner_ptr + i) + 1)
-
-def entry(x):
-    out, owner = torch.empty_like(x), torch.empty(x.shape, dtype=torch.int32, device=x.device)
-    first[(1,)](x, out, owner, x.numel())
-    second[(1,)](owner, out, x.numel())
-    return out
-"""
+BRANCHES = TEXTS["branches"]
 
 
 def test_branches_beside_each_other_are_not_taken_for_one_another() -> None:

@@ -28,6 +28,7 @@ from gradekit.gpu.worker_process import checked
 from gradekit.program import Program, ProgramError, View, decode, encode
 from gradekit.sandbox import TraceError, Tracer, replies
 from gradekit.submission import SubmissionError, notebook, read
+from tests.beside import beside
 from tests.fuzz import mutations
 from tests.patience import GUARD, peak_kilobytes
 from tests.tracer.styles import Text
@@ -36,39 +37,7 @@ SECONDS = float(os.environ.get("GRADEKIT_FUZZ_SECONDS", "0"))
 ROUNDS, EXAMPLES = 4, 50
 MEMORY_KILOBYTES = 2 << 20
 
-KERNELS = """
-import torch, triton, triton.language as tl
-
-@triton.jit
-def pieces(x, y, out, n, m, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.zeros([BLOCK], tl.float32)
-    for start in range(0, n, BLOCK):
-        value = tl.load(x + at + start, mask=at + start < n, other=-float("inf"))
-        total += tl.exp(value - tl.max(value, 0))
-    i = 0
-    while i < m:
-        if i % 2 == 0:
-            tl.atomic_add(y + i, 1.0)
-        i += 1
-    tl.device_assert(n > 0, "n")
-    tl.store(out + at, tl.where(at < m, total, tl.cumsum(total, 0)), mask=at < n)
-
-@triton.jit
-def product(a, b, c, K, BLOCK: tl.constexpr):
-    r, k = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
-    total = tl.zeros([BLOCK, BLOCK], tl.float32)
-    for start in range(0, K, BLOCK):
-        left, right = a + r[:, None] * K + k[None, :], b + k[:, None] * BLOCK + r
-        total = tl.dot(tl.load(left + start), tl.load(right + start * BLOCK), total)
-    tl.store(c + r[:, None] * BLOCK + r, total.to(tl.float16))
-
-def entry(x):
-    out = torch.empty_like(x)
-    pieces[(3,)](x, out, out, x.numel(), 3, BLOCK=16)
-    product[(1,)](x, x, out, 64, BLOCK=16)
-    return out
-"""
+KERNELS = beside(__file__)["kernels"]
 
 X = View(0, "float16", (64, 64), (64, 1))
 

@@ -6,6 +6,7 @@ from gradekit.engine.ttir import Module, parse
 from gradekit.inspector.facts import accesses, dots
 from gradekit.inspector.instructions import instructions, rows, usage
 from gradekit.inspector.narrow_access import unknown_arguments, with_divisible, with_one
+from tests.beside import beside
 
 from .inspected import float16, float32, inspected, line, program
 
@@ -40,28 +41,7 @@ PTX = """\
 	cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r2, %r3}], [%r1];
 """
 
-AMDGCN = """\
-\t.file\t1 "submission.py"
-\t.loc\t1 13 0 prologue_end             ; submission.py:13:0
-\ts_load_dwordx2 s[2:3], s[0:1], 0x0
-\t.loc\t1 20 21 is_stmt 1               ; submission.py:20:21 @[ submission.py:35:22 ]
-\tbuffer_load_dwordx4 v[2:5], v1, s[20:23], 0 offen
-\t.loc\t2 43 13                         ; standard.py:43:13 @[ submission.py:18:45 @[ submission.py:35:22 ] ]
-\tglobal_load_ushort v4, v[2:3], off
-\tbuffer_load_dword v1, s[8:11], 0 offen lds
-\t.loc\t1 0 0 is_stmt 0                 ; :0:0
-\tscratch_store_dwordx2 off, v[2:3], s32
-\t.loc\t1 44 3                          ; submission.py:44:3
-\tv_mfma_f32_32x32x8_f16 v[0:15], v[18:19], v[16:17], v[0:15]
-\tv_fma_f32 v4, v5, v6, v7
-\tv_add_f64 v[2:3], v[4:5], v[6:7]
-\tglobal_atomic_add_f32 v1, v2, s[0:1]
-\tds_read_b64 v[2:3], v4
-\t.section\t".note.GNU-stack","",@progbits
-\t.amdgpu_metadata
-    .private_segment_fixed_size: 24
-    .vgpr_count:     96
-"""
+AMDGCN = beside(__file__)["amdgcn"]
 
 
 def test_an_instruction_of_machine_code_knows_the_innermost_line_of_the_submission() -> None:

@@ -13,6 +13,7 @@ from gradekit.findings import Outcome, Report
 from gradekit.plugin.profiles import Limit
 from gradekit.processes import ForkedProcess
 from gradekit.report.record import to_dict
+from tests.beside import beside
 from tests.graded import grade
 from tests.patience import GUARD
 from tests.plugin.samples import RIGHT, TRIPLES, UNMASKED
@@ -20,47 +21,7 @@ from tests.plugin.samples import RIGHT, TRIPLES, UNMASKED
 Make = Callable[..., Assignment]
 Write = Callable[[str], Path]
 
-TESTS = '''
-import os
-from pathlib import Path
-from hypothesis import given, settings
-from gradekit import assert_close, assert_memory_clean, points, reference, vectors
-
-PROCESSES = Path(__file__).parent / "processes"
-GRADER = {grader}
-
-def twice(x):
-    return x + x
-
-def ran(check):
-    with PROCESSES.open("a") as file:
-        print(check, "here" if os.getpid() == GRADER else "elsewhere", file=file)
-
-@points(10)
-@settings(max_examples=4)
-@given(x=vectors(dtypes=["float32"], size=(1, 300)))
-def test_first(submission, x):
-    """The first"""
-    ran("first")
-    assert_close(submission.double(x), reference(twice, x))
-
-@points(10)
-@settings(max_examples=4)
-@given(x=vectors(dtypes=["float16"], size=(1, 300)))
-def test_second(submission, x):
-    """The second"""
-    ran("second")
-    {second}
-    assert_close(submission.double(x), reference(twice, x))
-
-@points(20, kind="memory")
-@settings(max_examples=4)
-@given(x=vectors(dtypes=["float32"], size={memory}))
-def test_memory(submission, x):
-    """Stays inside its tensors"""
-    ran("memory")
-    assert_memory_clean(submission.double(x))
-'''
+TESTS = beside(__file__)["tests"]
 
 
 def checks(second: str = "", memory: str = "(1, 300)") -> str:

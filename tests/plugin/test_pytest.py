@@ -13,6 +13,7 @@ from gradekit.findings import Report, Score
 from gradekit.inputs.spec import Input
 from gradekit.plugin.lifecycle import GradingPlugin
 from gradekit.plugin.timed import timed_calls
+from tests.beside import beside
 from tests.graded import record_of
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES
 
@@ -109,35 +110,7 @@ def test_other_projects_in_the_environment_are_left_alone(pytester: pytest.Pytes
 # --- Which calls are timed --------------------------------------------------------------------------------------------
 
 
-CHECKS = """
-import pytest
-from gradekit import at_least, assert_speed, normal, points
-
-def torch_double(x):
-    return x * 2
-
-def expected(x):
-    return None
-
-@points(5)
-def test_right(submission):
-    submission.double(normal((3,)))
-
-@points(10, kind="speed")
-@pytest.mark.parametrize("rows", [8, 16])
-@pytest.mark.parametrize(("columns", "dtype"), [(32, "float16")])
-def test_speed(submission, rows, columns, dtype):
-    timed = submission.double.timed(normal((rows, columns), dtype), against=torch_double, expected=expected)
-    assert_speed(timed, at_least(1.0, "eager"))
-
-@points(2, kind="speed", bonus=True)
-def test_bonus(submission):
-    submission.double.timed(normal((8, 32), "float16"), against=torch_double, expected=expected)
-
-@points(1, kind="speed")
-def test_of_something_else(submission, tmp_path):
-    submission.double.timed(normal((1,)), against=torch_double, expected=expected)
-"""
+CHECKS = beside(__file__)["checks"]
 
 
 def made(folder: Path, tests: str) -> Assignment:

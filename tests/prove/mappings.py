@@ -1,32 +1,10 @@
 """Submissions of matmul that order their tiles in many ways: right ones, and ones that leave tiles out or write them twice."""
 
-_HEAD = """
-import torch, triton, triton.language as tl
+from tests.beside import beside
 
-@triton.jit
-def kernel(a_ptr, b_ptr, c_ptr, M, N, K, sam, sak, sbk, sbn, BLOCK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr):
-    tiles_m, tiles_n = tl.cdiv(M, BLOCK), tl.cdiv(N, BLOCK)
-{order}
+TEXTS = beside(__file__)
 
-@triton.jit
-def compute(a_ptr, b_ptr, c_ptr, M, N, K, sam, sak, sbk, sbn, tile_m, tile_n, BLOCK: tl.constexpr):
-    m = tile_m * BLOCK + tl.arange(0, BLOCK)[:, None]
-    n = tile_n * BLOCK + tl.arange(0, BLOCK)[None, :]
-    total = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
-    for start in range(0, K, BLOCK):
-        k = start + tl.arange(0, BLOCK)
-        a = tl.load(a_ptr + m * sam + k[None, :] * sak, mask=(m < M) & (k[None, :] < K), other=0.0)
-        b = tl.load(b_ptr + k[:, None] * sbk + n * sbn, mask=(k[:, None] < K) & (n < N), other=0.0)
-        total = tl.dot(a, b, total, input_precision="ieee")
-    tl.store(c_ptr + m.to(tl.int64) * N + n, total.to(c_ptr.dtype.element_ty), mask=(m < M) & (n < N))
-
-def matmul(a, b):
-    (M, K), N = a.shape, b.shape[1]
-    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    tiles = triton.cdiv(M, 32) * triton.cdiv(N, 32)
-    kernel[{grid}](a, b, c, M, N, K, *a.stride(), *b.stride(), BLOCK=32, GROUP=8, PROGRAMS=24)
-    return c
-"""
+_HEAD = TEXTS["head"]
 _COMPUTE = "compute(a_ptr, b_ptr, c_ptr, M, N, K, sam, sak, sbk, sbn, tile_m, tile_n, BLOCK)"
 
 
@@ -138,40 +116,7 @@ WRONG = {
     "grid capped": RIGHT["rows"].replace("kernel[(tiles,)]", "kernel[(min(tiles, 4096),)]"),
 }
 
-SPLIT = """
-import torch, triton, triton.language as tl
-
-@triton.jit
-def partial(a_ptr, b_ptr, p_ptr, M, N, K, sam, sak, sbk, sbn, BLOCK: tl.constexpr, SPLIT: tl.constexpr):
-    part, tile = tl.program_id(0) % SPLIT, tl.program_id(0) // SPLIT
-    tiles_n = tl.cdiv(N, BLOCK)
-    m = tile // tiles_n * BLOCK + tl.arange(0, BLOCK)[:, None]
-    n = tile % tiles_n * BLOCK + tl.arange(0, BLOCK)[None, :]
-    total = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
-    for start in range(part * BLOCK, K, BLOCK * SPLIT):
-        k = start + tl.arange(0, BLOCK)
-        a = tl.load(a_ptr + m * sam + k[None, :] * sak, mask=(m < M) & (k[None, :] < K), other=0.0)
-        b = tl.load(b_ptr + k[:, None] * sbk + n * sbn, mask=(k[:, None] < K) & (n < N), other=0.0)
-        total = tl.dot(a, b, total, input_precision="ieee")
-    tl.store(p_ptr + (part.to(tl.int64) * M + m) * N + n, total, mask=(m < M) & (n < N))
-
-@triton.jit
-def add_up(p_ptr, c_ptr, count, BLOCK: tl.constexpr, SPLIT: tl.constexpr):
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.zeros((BLOCK,), dtype=tl.float32)
-    for part in range(SPLIT):
-        total += tl.load(p_ptr + part * count + i, mask=i < count, other=0.0)
-    tl.store(c_ptr + i, total.to(c_ptr.dtype.element_ty), mask=i < count)
-
-def matmul(a, b):
-    (M, K), N = a.shape, b.shape[1]
-    parts = torch.empty((4, M, N), dtype=torch.float32, device=a.device)
-    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    tiles = triton.cdiv(M, 32) * triton.cdiv(N, 32)
-    partial[(4 * tiles,)](a, b, parts, M, N, K, *a.stride(), *b.stride(), BLOCK=32, SPLIT=4)
-    add_up[(triton.cdiv(M * N, 1024),)](parts, c, M * N, BLOCK=1024, SPLIT=4)
-    return c
-"""
+SPLIT = TEXTS["split"]
 RIGHT["split K"] = SPLIT
 WRONG["split K, a part left out"] = SPLIT.replace("(4 * tiles,)", "(3 * tiles,)")
 WRONG["split K, parts and tiles mixed up"] = SPLIT.replace(

@@ -12,6 +12,7 @@ from gradekit.quiz import questions
 from gradekit.quiz.answers import digest
 from gradekit.report.record import to_dict, validate
 from gradekit.report.terminal import render
+from tests.beside import beside
 from tests.graded import grade
 from tests.small import laid_out
 
@@ -31,28 +32,7 @@ title = "Why"
 points = 10
 text = "Why?"
 """
-KEY = """
-[grid]
-right = "b"
-[grid.feedback]
-a = "That is the sum."
-b = "Yes."
-
-[why]
-model = "Bandwidth."
-[[why.certain]]
-answers = ["memory bandwidth"]
-points = 10
-feedback = "Yes, that is it."
-[[why.certain]]
-answers = ["the CPU"]
-points = 0
-feedback = "No."
-[[why.rubric]]
-points = 10
-says = "names the bandwidth"
-words = ["bandwidth", "wall"]
-"""
+KEY = beside(__file__)["key"]
 
 
 @pytest.fixture

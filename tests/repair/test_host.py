@@ -19,45 +19,12 @@ from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.operators.host_changes import HostSite, host_changes
 from gradekit.repair.survivor_mends import mends_of_host
 from gradekit.submission.parsed_source import ParsedSource
+from tests.beside import beside
 from tests.gpu.programs import traced
 from tests.texts import HEAD
 from tests.tracer.styles import Text
 
-MEAN = '''import math
-
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def sums_kernel(x_ptr, y_ptr, out_ptr, n, x_row, y_row, scale, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row * x_row + cols, mask=cols < n, other=0.0)
-    y = tl.load(y_ptr + row * y_row + cols, mask=cols < n, other=0.0)
-    tl.store(out_ptr + row, tl.sum(x * y * y, axis=0) * scale)
-
-
-class Mean(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, y):
-        rows, n = x.shape
-        parts = torch.empty((rows,), dtype=torch.float32, device=x.device)
-        scale = 1.0 / math.sqrt(n)
-        sums_kernel[(rows,)](x, y, parts, n, x.stride(0), y.stride(0), scale, BLOCK=triton.next_power_of_2(n))
-        ctx.save_for_backward(x, y)
-        return parts.sum() / rows
-
-    @staticmethod
-    def backward(ctx, upstream):
-        x, y = ctx.saved_tensors
-        return upstream * y * 2, upstream * x, None
-
-
-def entry(x, y):
-    return Mean.apply(x, y)
-'''
+MEAN = beside(__file__)["mean"]
 
 
 def tensors() -> tuple[torch.Tensor, torch.Tensor]:

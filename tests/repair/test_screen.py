@@ -19,46 +19,15 @@ from gradekit.repair.screen import Screen, is_static, parsed
 from gradekit.repair.survivor_mends import mend_of, mends_of
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
+from tests.beside import beside
 from tests.gpu.programs import traced
-from tests.texts import ending
 from tests.tracer.styles import Text
 
-HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
+TEXTS = beside(__file__)
 
-MEANS = HEAD + '''@triton.jit
-def means_kernel(x_ptr, w_ptr, out_ptr, n, stride, scale, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    total = 0.0
-    for start in range(0, n, BLOCK):
-        cols = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + row * stride + cols, mask=cols < n, other=0.0)
-        w = tl.load(w_ptr + cols, mask=cols < n, other=0.0)
-        total += tl.sum(x * w, axis=0)
-    tl.store(out_ptr + row, tl.exp(total * scale))
-''' + ending(
-    "x, w", "torch.empty(x.shape[0], dtype=x.dtype, device=x.device)", "means_kernel[(x.shape[0],)](x, w, out, x.shape[1], x.stride(0), 0.25, BLOCK=4)",
-)
+MEANS = TEXTS["means"]
 
-WALKS = HEAD + '''@triton.jit
-def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    steps = tl.load(x_ptr + row).to(tl.int32)
-    seen = 0.0
-    i = 0
-    while i < steps:
-        seen += tl.load(x_ptr + i)
-        i += 1
-    for k in range(row, n):
-        if k % 2 == 0:
-            seen += 10
-        else:
-            seen -= tl.load(x_ptr + k)
-    cols = tl.arange(0, BLOCK)
-    square = cols[:, None] * cols[None, :] + row
-    tl.store(out_ptr + row, seen + tl.sum(tl.max(square.to(tl.float32), axis=1)))
-    if row == 1:
-        tl.atomic_add(out_ptr, 1000.0)
-''' + ending("x", "torch.zeros_like(x)", "kernel[(x.shape[0],)](x, out, x.shape[0], BLOCK=4)")
+WALKS = TEXTS["walks"]
 
 
 def inputs() -> tuple[torch.Tensor, torch.Tensor]:
@@ -155,14 +124,7 @@ def test_of_failing_calls_the_one_with_more_elements_decides() -> None:
     assert screen.survivors([one, more], ["means_kernel"]) == []
 
 
-GATHERS = HEAD + '''@triton.jit
-def gathers_kernel(place_ptr, x_ptr, out_ptr):
-    row = tl.program_id(0)
-    place = tl.load(place_ptr + row)
-    tl.store(out_ptr + row, tl.load(x_ptr + row) * 2.0)
-''' + ending(
-    "places, x", "torch.empty(places.shape[0], dtype=x.dtype, device=x.device)", "gathers_kernel[(places.shape[0],)](places, x, out)",
-)
+GATHERS = TEXTS["gathers"]
 
 
 def test_a_change_survives_beside_others_that_read_outside() -> None:
@@ -241,18 +203,7 @@ def _same(one: list[torch.Tensor | None] | None, other: list[torch.Tensor | None
     return first is not None and second is not None and torch.equal(first.nan_to_num(), second.nan_to_num())
 
 
-TILES = HEAD + '''@triton.jit
-def softmax_kernel(x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
-    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    cols = tl.arange(0, BLOCK)
-    mask = (rows[:, None] < M) & (cols[None, :] < N)
-    x = tl.load(x_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=-float("inf"))
-    e = tl.exp(x - tl.max(x, axis=1)[:, None])
-    low = tl.minimum(e, 0.5)
-    top = tl.minimum(x, 0.5)
-    total = tl.sum(e, axis=1)
-    tl.store(out_ptr + rows[:, None] * N + cols[None, :], e / total[:, None] + low * top, mask=mask)
-''' + ending("x", "torch.empty_like(x)", "softmax_kernel[(1,)](x, out, x.shape[0], x.shape[1], BLOCK=8)")
+TILES = TEXTS["tiles"]
 
 
 @pytest.mark.parametrize(("replaced", "says"), [
@@ -275,12 +226,7 @@ def test_one_thought_that_went_wrong_in_several_places_is_found(replaced: dict[s
     assert [mend.sentence for mend in mends if mend.applied(wrong) == TILES and says in mend.sentence]
 
 
-COUNTS = HEAD + '''@triton.jit
-def counts_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + at, mask=at < n, other=0.0)
-    tl.atomic_add(out_ptr, tl.sum(x - x, axis=0))
-''' + ending("x", "torch.zeros((), dtype=x.dtype, device=x.device)", "counts_kernel[(2,)](x, out, x.shape[0], BLOCK=8)")
+COUNTS = TEXTS["counts"]
 
 
 def test_changes_are_looked_at_in_memory_that_no_other_has_added_to() -> None:
@@ -290,25 +236,7 @@ def test_changes_are_looked_at_in_memory_that_no_other_has_added_to() -> None:
     assert "(x * x)" in {change.new for change in found}
 
 
-FEEDS = HEAD + """@triton.jit
-def repeats_kernel(x_ptr, wide_ptr, times):
-    at = tl.program_id(0)
-    tl.store(wide_ptr + at, tl.load(x_ptr + at // times))
-
-
-@triton.jit
-def doubles_kernel(wide_ptr, out_ptr):
-    at = tl.program_id(0)
-    tl.store(out_ptr + at, 2 * tl.load(wide_ptr + at))
-
-
-def entry(x):
-    wide = torch.empty(3 * x.shape[0], device=x.device)
-    out = torch.empty_like(wide)
-    repeats_kernel[wide.shape](x, wide, 3)
-    doubles_kernel[wide.shape](wide, out)
-    return out
-"""
+FEEDS = TEXTS["feeds"]
 
 
 def test_an_index_of_a_kernel_that_only_feeds_the_result_is_changed_too() -> None:
@@ -318,18 +246,7 @@ def test_an_index_of_a_kernel_that_only_feeds_the_result_is_changed_too() -> Non
     assert [change.new for change in found] == ["(at // times)"]
 
 
-COLUMNS = HEAD + """@triton.jit
-def column_kernel(x_ptr, out_ptr, step, stride):
-    at = tl.program_id(0)
-    tl.store(out_ptr + at * step, tl.load(x_ptr + at * stride))
-
-
-def entry(x):
-    out = torch.empty(4, device=x.device)
-    column_kernel[(4,)](x, out, 1, 1)
-    column_kernel[(4,)](x, out, 1, 2)
-    return out
-"""
+COLUMNS = TEXTS["columns"]
 
 
 def test_a_change_survives_that_matters_in_the_second_launch_of_a_kernel_alone() -> None:
@@ -338,17 +255,7 @@ def test_a_change_survives_that_matters_in_the_second_launch_of_a_kernel_alone()
     assert "stride" in {change.new for change in Screen(Draft(text), ()).survivors([call], ["column_kernel"])}
 
 
-STEPS = HEAD + """@triton.jit
-def sums_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.arange(0, BLOCK)
-    x_ptrs = x_ptr + at
-    mask = at < n
-    total = tl.zeros((BLOCK,), tl.float32)
-    for _ in range(0, n, BLOCK):
-        total += tl.load(x_ptrs, mask=mask, other=0.0)
-        x_ptrs += BLOCK
-    tl.store(out_ptr, tl.sum(total, axis=0))
-""" + ending("x", "torch.empty((), device=x.device)", "sums_kernel[(1,)](x, out, x.shape[0], BLOCK=4)")
+STEPS = TEXTS["steps"]
 
 
 def test_a_mask_that_was_made_before_a_loop_is_made_anew_in_its_steps() -> None:
@@ -398,20 +305,7 @@ def test_of_changes_that_leave_other_calls_wrong_those_go_that_leave_more_of_the
     assert {change.new for change in same} == {change.new for change in found}
 
 
-CURVE = HEAD + '''@triton.jit
-def curve(t):
-    return 1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)
-
-
-@triton.jit
-def curve_kernel(x_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
-    z = x + tl.load(b_ptr + i, mask=i < n, other=0.0)
-    inner = z + 0.25 * z * z * z
-    act = 0.5 * z * (1.0 + curve(inner))
-    tl.store(out_ptr + i, act + x, mask=i < n)
-''' + ending("x, b", "torch.empty_like(x)", "curve_kernel[(1,)](x, b, out, x.shape[0], BLOCK=16)")
+CURVE = TEXTS["curve"]
 
 
 @pytest.mark.parametrize(("right", "wrong", "says"), [
@@ -434,15 +328,7 @@ def test_of_changes_that_do_the_same_the_one_is_told_that_a_tutor_would_tell(rig
     assert says in mends_of(found, ParsedSource(text))[0].sentence
 
 
-LANES = HEAD + '''@triton.jit
-def squares_kernel(x_ptr, w_ptr, out_ptr, n, sx, sw, so, BLOCK: tl.constexpr):
-    cols = tl.arange(0, BLOCK)
-    real = (cols < n) & (tl.load(w_ptr + cols * sw, mask=cols < n, other=0.0) > 0)
-    x = tl.load(x_ptr + cols * sx, mask=cols < n, other=0.0)
-    tl.store(out_ptr + tl.program_id(0) * so, tl.sum(tl.where(real, tl.log(x), 0.0), axis=0))
-''' + ending(
-    "x, w", "torch.empty(1, dtype=x.dtype, device=x.device)", "squares_kernel[(1,)](x, w, out, x.shape[0], x.stride(0), w.stride(0), 1, BLOCK=16)",
-)
+LANES = TEXTS["lanes"]
 
 
 @pytest.mark.parametrize(("right", "wrong", "says"), [
@@ -460,17 +346,7 @@ def test_a_condition_that_is_left_out_is_found(right: str, wrong: str, says: str
     assert [mend.sentence for mend in mends if says in mend.sentence]
 
 
-LOG_SUM = HEAD + '''@triton.jit
-def log_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=-float("inf"))
-    top = tl.max(x, axis=0)
-    total = tl.sum(tl.exp(x - top), axis=0)
-    tl.store(out_ptr + row, top)
-''' + ending(
-    "x", "torch.empty(x.shape[0], dtype=x.dtype, device=x.device)", "log_sum_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=8)",
-)
+LOG_SUM = TEXTS["log_sum"]
 
 
 def test_the_logarithm_of_a_sum_of_powers_may_be_missing_from_what_is_stored() -> None:
@@ -484,14 +360,7 @@ def test_the_logarithm_of_a_sum_of_powers_may_be_missing_from_what_is_stored() -
     assert [change.new for change in found] == [wanted] and there.tried < everywhere.tried / 2
 
 
-PARTS = HEAD + '''@triton.jit
-def parts_kernel(top_ptr, sum_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    cols = tl.arange(0, BLOCK)
-{merge}
-''' + ending(
-    "top, part", "torch.empty(top.shape[0], dtype=top.dtype, device=top.device)", "parts_kernel[(top.shape[0],)](top, part, out, top.shape[1], BLOCK=8)",
-)
+PARTS = TEXTS["parts"]
 
 BY_TILES = """    top = tl.load(top_ptr + row * n + cols, mask=cols < n, other=-float("inf"))
     part = tl.load(sum_ptr + row * n + cols, mask=cols < n, other=0.0)
@@ -526,19 +395,7 @@ def test_what_all_of_a_result_lacks_is_found_as_a_factor_without_a_look_at_the_l
     assert found and {(one.lacks, one.turn) for one in found if one.lacks == "log2(e)"} == {("log2(e)", 1)}
 
 
-BY_ROWS = HEAD + '''@triton.jit
-def kernel(x_ptr, y_ptr, out_ptr, n, xa, xb, ya, yb, Q, K, BLOCK: tl.constexpr):
-    pid = tl.program_id(0)
-    h = pid % Q
-    cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + {row} * xa + cols * xb, mask=cols < n, other=0.0)
-    y = tl.load(y_ptr + {of_y}, mask=cols < n, other=0)
-    hits = tl.sum((y == 0).to(tl.int32), axis=0)
-    top = tl.maximum(tl.full((BLOCK,), {begin}, dtype=tl.float32), x)
-    tl.store(out_ptr + pid, tl.max(tl.where(cols < n, top, -9.0), axis=0) + hits)
-''' + ending(
-    "x, y", "torch.empty(4, dtype=x.dtype, device=x.device)", "kernel[(4,)](x, y, out, x.shape[1], *x.stride(), *y.stride(), 4, 2, BLOCK=8)",
-)
+BY_ROWS = TEXTS["by_rows"]
 
 
 @pytest.mark.parametrize(("holes", "new"), [

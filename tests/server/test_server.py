@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from gradekit.server import address, client, forks
+from tests.beside import beside
 from tests.patience import GUARD
 from tests.zygote import python_path
 
@@ -160,51 +161,7 @@ def test_it_says_why_nothing_was_left_behind(environment: dict[str, str], tmp_pa
     assert _events(environment)[-1] == "nothing-kept exit_code=2"
 
 
-HOSTILE = """
-import ctypes, gc, os, sys
-
-def everything():
-    for thing in gc.get_objects():
-        if isinstance(thing, dict):
-            yield from list(thing.items())
-        elif isinstance(thing, (list, tuple, set, frozenset)):
-            yield from list(thing)
-    frame = sys._getframe()
-    while frame is not None:
-        yield from list(frame.f_locals.items())
-        frame = frame.f_back
-    for name in ("environ", "cmdline", "status", "mountinfo"):
-        for pid in ("self", os.getppid(), 1):
-            try:
-                yield open(f"/proc/{pid}/{name}", "rb").read().decode("latin-1")
-            except OSError:
-                pass
-    yield dict(os.environ)
-    words = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
-    number = 0
-    while words and words[number]:
-        yield words[number].decode("latin-1")
-        number += 1
-
-NEEDLES = NEEDLES_HERE
-def add(x, y):
-    found = set()
-    for thing in everything():
-        try:
-            said = repr(thing)
-        except Exception:
-            continue
-        own = "NEEDLES" in said or "everything()" in said
-        found |= {number for number, needle in enumerate(NEEDLES) if needle[::-1] in said and not own}
-    open_files = []
-    for number in range(256):
-        try:
-            os.fstat(number)
-            open_files.append(number)
-        except OSError:
-            pass
-    raise RuntimeError(f"found {sorted(found)} open {open_files} parts {sorted(n for n in sys.modules if n.startswith('gradekit.'))}")
-"""
+HOSTILE = beside(__file__)["hostile"]
 
 
 def test_a_submission_in_a_fork_finds_nothing_of_a_grader_or_of_an_earlier_check(

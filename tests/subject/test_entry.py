@@ -23,58 +23,10 @@ from gradekit.subject import call_spec as module
 from gradekit.subject.call_spec import call_spec, to_arguments
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
+from tests.beside import beside
 from tests.texts import HEAD
 
-TEXT = HEAD + """@triton.jit
-def multiply_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < n
-    tl.store(out_ptr + i, tl.load(x_ptr + i, mask) * tl.load(y_ptr + i, mask), mask)
-
-
-def multiply(x, y):
-    out = torch.empty_like(x)
-    multiply_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), BLOCK=64)
-    return out
-
-
-class Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, y):
-        ctx.save_for_backward(x, y)
-        return multiply(x, y)
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, y = ctx.saved_tensors
-        grad = grad.contiguous()
-        return multiply(grad, y), multiply(grad, x)
-
-
-class WithoutY(Product):
-    @staticmethod
-    def backward(ctx, grad):
-        return multiply(grad, ctx.saved_tensors[1]), None
-
-
-class ByTorch(Product):
-    @staticmethod
-    def backward(ctx, grad):
-        x, y = ctx.saved_tensors
-        return grad * y, grad * x
-
-
-def product(x, y):
-    return Product.apply(x, y)
-
-
-def without_y(x, y):
-    return WithoutY.apply(x, y)
-
-
-def by_torch(x, y):
-    return ByTorch.apply(x, y)
-"""
+TEXT = HEAD + beside(__file__)["text"]
 X, Y = Input("float32", (3, 40), (40, 1), seed=1), Input("float32", (3, 40), (40, 1), seed=2)
 UPSTREAM = Input("float32", (3, 40), (0, 1), seed=3)
 

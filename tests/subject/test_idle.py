@@ -16,63 +16,10 @@ from gradekit.judge.reference import reference
 from gradekit.sandbox import Tracer
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
+from tests.beside import beside
 from tests.texts import HEAD
 
-TEXT = HEAD + """@triton.jit
-def add_kernel(values_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    values = tl.load(values_ptr + i, i < n, other=0.0)
-    tl.atomic_add(out_ptr, tl.sum(values, 0))
-
-
-@triton.jit
-def scale_kernel(x_ptr, out_ptr, p, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, tl.load(x_ptr + i, i < n) * (1 - p), i < n)
-
-
-def total(values):
-    out = torch.zeros(3, device=values.device)
-    if values.numel():
-        add_kernel[(triton.cdiv(values.numel(), 64),)](values, out, values.numel(), BLOCK=64)
-    return out
-
-
-def total_of_parts(values):  # a first kernel has nothing to do with the result
-    out, parts = torch.zeros(3, device=values.device), torch.zeros(1, device=values.device)
-    add_kernel[(1,)](values, parts, values.numel(), BLOCK=64)
-    if values.numel():
-        add_kernel[(triton.cdiv(values.numel(), 64),)](values, out, values.numel(), BLOCK=64)
-    return out
-
-
-def never(values):
-    return torch.zeros(3, device=values.device)
-
-
-def only_large(values):
-    return total(values) if values.numel() > 64 else never(values)
-
-
-def scaled(x, p):
-    if p == 0:
-        return x.clone()
-    out = torch.empty_like(x)
-    scale_kernel[(triton.cdiv(x.numel(), 64),)](x, out, p, x.numel(), BLOCK=64)
-    return out
-
-
-def copied(x, p):
-    return x.clone()
-
-
-def handed_back(x, p):
-    return torch.empty_like(x).copy_(x.flip(0) if p == 1 else x)
-
-
-def ones(n):
-    return torch.ones(n, device="cuda")
-"""
+TEXT = HEAD + beside(__file__)["text"]
 
 
 @pytest.fixture

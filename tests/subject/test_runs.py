@@ -25,46 +25,11 @@ from gradekit.subject import Limit
 from gradekit.subject.runs import Share
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
+from tests.beside import beside
 from tests.cards import FakeWorker, device
 from tests.texts import HEAD, ending
 
-TEXT = HEAD + """@triton.jit
-def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, i < n), i < n)
-
-
-@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 32})], key=["n"])
-@triton.jit
-def tuned_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, i < n), i < n)
-
-
-def double(x):
-    out = torch.empty_like(x)
-    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
-    return out
-
-
-def tuned(x):
-    out = torch.empty_like(x)
-    tuned_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
-    return out
-
-
-@triton.autotune([triton.Config({"BLOCK": size}) for size in (32, 64, 128)], key=["n"])
-@triton.jit
-def fickle_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, BLOCK * tl.load(x_ptr + i, i < n), i < n)
-
-
-def fickle(x):
-    out = torch.empty_like(x)
-    fickle_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
-    return out
-""" + ending(
+TEXT = HEAD + beside(__file__)["text"] + ending(
     "x", "torch.empty_like(x)", "kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel() + 1, BLOCK=64)", "outside",
 )
 SUBMISSION = Submission("submission.py", TEXT, "")

@@ -23,67 +23,9 @@ from gradekit.subject.call_spec import call_spec
 from gradekit.subject.runs import Share
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
+from tests.beside import beside
 
-TEXT = """
-import os
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < n
-    tl.store(out_ptr + i, tl.load(x_ptr + i, mask) + tl.load(y_ptr + i, mask), mask)
-
-
-def add(x, y):
-    out = torch.empty_like(x)
-    add_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), BLOCK=64)
-    return out
-
-
-def both(x, y):
-    return add(x, y), add(y, x)
-
-
-@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 64}, num_warps=8), triton.Config({"BLOCK": 32})], key=["n"])
-@triton.jit
-def tuned_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * 64 + tl.arange(0, BLOCK)  # wrong for BLOCK = 32: half of each tile is left out
-    mask = i < n
-    tl.store(out_ptr + i, tl.load(x_ptr + i, mask) + tl.load(y_ptr + i, mask), mask)
-
-
-def tuned(x, y):
-    out = torch.zeros_like(x)
-    tuned_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel())
-    return out
-
-
-def hangs(x):
-    while True:
-        pass
-
-
-def dies(x):
-    os._exit(3)
-
-
-known = {}
-
-
-def remembers(x, y):
-    form = x.shape, x.dtype
-    if form not in known:
-        known[form] = add(x, y)
-    return known[form]
-
-
-def raises(x):
-    raise ValueError("not today")
-"""
+TEXT = beside(__file__)["text"]
 
 SUBMISSION = Submission("submission.py", TEXT, "0" * 64)
 ASSIGNMENT = Assignment("sums", "Sums", "add", "x + y", Path("."))

@@ -9,58 +9,13 @@ from gradekit.framework import Inspection
 from gradekit.program import Program
 from gradekit.sandbox import Tracer
 from gradekit.tracer import compiled_model
+from tests.beside import beside
 
 from .helpers import X, submission
 
 Inspect = Callable[[str], Inspection]
 
-OPERATORS = """
-    from torch.library import triton_op, wrap_triton
-
-    def launch(kernel, x):
-        out = torch.empty_like(x)
-        kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
-        return out
-
-    @triton_op("tests::visible", mutates_args={})
-    def visible(x: torch.Tensor) -> torch.Tensor:
-        return launch(wrap_triton(copy_kernel), x)
-
-    visible.register_autograd(lambda ctx, grad: visible(grad))
-
-    @torch.library.custom_op("tests::opaque", mutates_args={})
-    def opaque(x: torch.Tensor) -> torch.Tensor:
-        return launch(copy_kernel, x)
-
-    opaque.register_fake(lambda x: torch.empty_like(x))
-    opaque.register_autograd(lambda ctx, grad: opaque(grad))
-
-    @torch.library.custom_op("tests::faceless", mutates_args={})
-    def faceless(x: torch.Tensor) -> torch.Tensor:
-        return launch(copy_kernel, x)
-
-    class Copied(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return launch(copy_kernel, x)
-        @staticmethod
-        def backward(ctx, grad):
-            return launch(copy_kernel, grad)
-
-    def plain(x):
-        return Copied.apply(x)
-
-    applied = Copied.apply
-
-    def by_name(x):
-        return torch.ops.tests.visible(x)
-
-    def frozen(x, mask):
-        return visible(x) * mask if not mask.requires_grad else mask.item()
-
-    def reads(x):
-        return visible(x) if x.sum().item() > 0 else x
-    """
+OPERATORS = beside(__file__)["operators"]
 
 
 @pytest.fixture(scope="module")

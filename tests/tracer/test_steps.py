@@ -8,6 +8,7 @@ import torch
 from gradekit.findings import Cause
 from gradekit.program import Allocate, Aten, Copy, Fill, Launch, Literal, Program, Scalar, View
 from gradekit.sandbox import TraceError, Tracer
+from tests.beside import beside
 from tests.tracer.styles import Text
 
 from .helpers import X, kinds, only, submission, tensor, traced
@@ -243,27 +244,7 @@ def test_what_is_converted_among_the_arguments_of_a_long_call_has_its_own_line()
 # --- The program of a backward pass, with the gradient of the result as its last input --------------------------------
 
 
-SCALED = """
-    class Scaled(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, w):
-            out = torch.empty_like(x)
-            copy_kernel[(1,)](x, out, x.numel(), BLOCK=128)
-            ctx.save_for_backward(w)
-            return out
-        @staticmethod
-        def backward(ctx, grad):
-            w, = ctx.saved_tensors
-            dx = torch.empty_like(grad)
-            copy_kernel[(2,)](grad, dx, grad.numel(), BLOCK=64)
-            return dx, torch.zeros_like(w)
-    def entry(x, w, other=None):
-        return Scaled.apply(x, w)
-    def plain(x, w):
-        out = torch.empty_like(x)
-        copy_kernel[(1,)](x, out, x.numel(), BLOCK=128)
-        return out
-    """
+SCALED = beside(__file__)["scaled"]
 W = tensor(1, 3)
 
 

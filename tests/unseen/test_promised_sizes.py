@@ -4,30 +4,11 @@ import pytest
 
 from gradekit.program import Kernel, Launch, Program, Scalar, View
 from gradekit.unseen.long_dimensions import left_out, reaches
+from tests.beside import beside
 
 COUNT = 1000
 
-COPY = """module {
-  tt.func public @copy(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) attributes {noinline = false} {
-    %zero = arith.constant 0 : i32
-    %one = arith.constant 1 : i32
-    %tile = arith.constant 128 : i32
-    %pid = tt.get_program_id x : i32
-    %count = tt.get_num_programs x : i32
-    %tiles = arith.ceildivsi %n, %tile : i32
-    %lanes = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
-    LOOP {
-      %from = tt.splat %x : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>>
-      %to = tt.splat %y : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>>
-      %a = tt.addptr %from, %lanes : tensor<128x!tt.ptr<f32>>, tensor<128xi32>
-      %b = tt.addptr %to, INDEX : tensor<128x!tt.ptr<f32>>, tensor<128xi32>
-      %v = tt.load %a : tensor<128x!tt.ptr<f32>>
-      tt.store %b, %v : tensor<128x!tt.ptr<f32>>
-    }
-    tt.return
-  }
-}
-"""
+COPY = beside(__file__)["copy"]
 WALKED = "scf.for %t = %pid to %tiles step %count  : i32"
 
 
