@@ -17,7 +17,7 @@ ASSIGNMENTS = discover(ROOT / "assignments")
 STYLES = [path for id in right.assignments() for path in right.files(id, (".py", ".ipynb"))]
 SUBMISSIONS = STYLES + [path for assignment in ASSIGNMENTS.values() for path in bases(assignment)]
 
-SLOW = ("persistent_scalars.py", "locks.py", "flash_attention/helpers.py", "sums_by_sample.py")
+SLOW = ("persistent_scalars.py", "locks.py", "flash_attention/helpers.py", "sums_by_sample.py", "expanded_heads.py")
 """Left to the slow tests: programs of many launches or steps, each of which takes as long as a dozen others."""
 
 MOST_USED = 0.1
@@ -25,9 +25,9 @@ MOST_USED = 0.1
 
 
 def _case(path: Path) -> Any:
-    """One of each assignment is tried, and two of all that take long."""
+    """One of each assignment is tried, and one of all that take long."""
     name, is_long = f"{path.parent.name}/{path.name}", path.parent.name in right.LONG
-    mark = pytest.mark.slow if name.endswith(SLOW) else pytest.mark.sample(2 if is_long else 1)
+    mark = pytest.mark.slow if name.endswith(SLOW) else pytest.mark.sample(1)
     return pytest.param(path, id=f"long/{name}" if is_long else name, marks=mark)
 
 

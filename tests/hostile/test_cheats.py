@@ -17,6 +17,7 @@ TWO = "contiguous_float32 or boundary_sizes"
 """Two checks of correctness are enough: who fools one fools the others."""
 
 
+@pytest.mark.sample(32)
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_trick_earns_nothing(tmp_path: Path, name: str) -> None:
     """Wrong results stay wrong, and the report is whole"""
@@ -61,7 +62,7 @@ LONG = ("a gigabyte", "a while without end")
 """An engine's budget ends the second, which tests/engine/test_budget tries with less; the slow tests try both."""
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     "forgery", [pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.name in LONG else []) for one in FORGERIES]
 )

@@ -62,7 +62,7 @@ def test_a_submission_stays_where_it_is(world: World, level: int, escape: Escape
     _stays(world, level, escape)
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("level", [place for place in PLACES if place != "here"], indirect=True, scope="module")
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.id)
 def test_a_submission_stays_where_it_is_in_other_places(world: World, level: int, escape: Escape) -> None:
