@@ -158,4 +158,20 @@ def _quantities(evidence: Evidence) -> dict[str, float]:
     known = {str(size): float(size) for spec in evidence.specs for size in spec.shape if size > 4}
     forms = (("{}", 1), ("1 / {}", -1), ("sqrt({})", 0.5), ("1 / sqrt({})", -0.5))
     every = {"log2(e)": 1 / math.log(2), **known}.items()
-    return {form.format(name): value**power for name, value in every for form, power in forms}
+    return {form.format(name): value**power for name, value in every for form, power in forms} | _shares(evidence)
+
+
+def _shares(evidence: Evidence) -> dict[str, float]:
+    """Which share of an input's rows is not all 0, or of its whole numbers not below 0, and its inverse, in words: what
+    is not counted may be divided by."""
+    found = dict[str, float]()
+    for place, spec in enumerate(evidence.specs):
+        values, name = spec.tensor(), evidence.name(place)
+        is_whole = not values.is_floating_point()
+        counted = values >= 0 if is_whole else (values if len(spec.shape) > 1 else values.unsqueeze(-1)).any(-1)
+        some, every = int(counted.sum()), counted.numel()
+        if 0 < some < every:
+            noun, what = ("numbers", "not below 0") if is_whole else ("rows", "not all 0")
+            said = f"`{name}` has {every} {noun}, and {some} of them are {what}"
+            found |= {f"{some} / {every}: {said}": some / every, f"{every} / {some}: {said}": every / some}
+    return found

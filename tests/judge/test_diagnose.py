@@ -412,6 +412,13 @@ def test_elements_that_are_off_by_factors_of_their_own_have_none_in_common(wrong
     assert judged(double, [plain(3, 33)], lambda x: wrong(double(x))) is None
 
 
+def test_a_factor_that_is_a_share_of_what_an_input_holds_is_told_as_that() -> None:
+    x, told = Input("float32", (12, 4), (4, 1), profile="first_row_zero", name="x"), "`x` has 12 rows, and 11 of them are not all 0"
+    for share, said_so in ((11 / 12, f"That is 11 / 12: {told}."), (12 / 11, f"That is 12 / 11: {told}."), (0.7, "")):
+        sentence = said(judged(double, [x], lambda x, share=share: 2 * share * x))[1]
+        assert sentence.endswith(said_so) and ("rows" in sentence) is bool(said_so)
+
+
 def zeros_of(*steps: Step) -> Diagnosis | None:
     """What is said of zeros that a program with these steps before its launch has returned."""
     run = Run([plain(3, 5)], torch.zeros(3, 5))
