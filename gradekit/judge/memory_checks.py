@@ -192,7 +192,7 @@ def assert_growth(
     declares no law, and TraceError where a call could not be traced."""
     if not domain.grows:
         raise ValueError(f"domain.toml does not say how what {domain.name} costs grows")
-    sizes, entry = _sizes(domain, args), entry.on_one_gpu()
+    sizes, entry = sizes_of(domain, args), entry.on_one_gpu()
     if "bytes" in domain.grows:
         _hold_bytes(domain, entry, args, sizes)
     for name in sorted(size for size in sizes if domain.grows.keys() - {"bytes"} and not domain.sizes[size].only):
@@ -309,7 +309,7 @@ def _largest(domain: EntryDomain, sizes: Mapping[str, int], name: str) -> int:
     return large
 
 
-def _sizes(domain: EntryDomain, args: Sequence[Any]) -> dict[str, int]:
+def sizes_of(domain: EntryDomain, args: Sequence[Any]) -> dict[str, int]:
     """The sizes of a call, by name: those that stand in a shape by themselves, or are an argument."""
     named: dict[str, int] = {}
     for argument, arg in zip(domain.arguments, args, strict=False):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import Tensor
 
 from gradekit.credit import rounded
@@ -27,12 +28,15 @@ from gradekit.engine.observer import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs.as_text import MADE_BY_GRADEKIT, as_data, dumps, expression, few
 from gradekit.inputs.spec import Input, values_of
+from gradekit.judge.by_calls import sizes_at_tiles, special_values
 from gradekit.judge.by_running import never_read, ran, special_origin
 from gradekit.judge.by_text import missing_gradient, operator_mistake, refused_gradient
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure, NeedsPerson
+from gradekit.judge.memory_checks import sizes_of
+from gradekit.judge.reference import Reference
 from gradekit.judge.result_map import result_map
 from gradekit.plugin import check_points
 from gradekit.plugin.beside_examples import measured_rounding
@@ -140,7 +144,7 @@ def diagnosis(
     if run.subject is None:
         return found
     if found is None:
-        return explained(error, call, run.subject, run)
+        return explained(error, call, run.subject, run) or _of_all_calls(error, evidence, call, run)
     rounding = measured_rounding(run.subject, call.observation, error)
     return rounding if rounding and not rounding.vague else found
 
@@ -159,6 +163,19 @@ def explained(error: Failure, call: Call, subject: Subject, run: GradingRun) -> 
     named = zip(call.args, names(call, run), strict=True)
     told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")], text)
     return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
+
+
+def _of_all_calls(error: Failure, evidence: CheckEvidence, call: Call, run: GradingRun) -> Diagnosis | None:
+    """What tells the calls of a check that are wrong from those that are right."""
+    if error.comparison is None or call.observation is None:
+        return None
+    failed = [(args, seen.comparison) for args, seen in evidence.ran if isinstance(seen, Failure) and seen.comparison]
+    judged = [(args, one.reference.exact.expand(one.wrong.shape), one.wrong) for args, one in failed]
+    nowhere = lambda exact: torch.zeros(exact.shape, dtype=torch.bool)
+    judged += [(s.inputs, of[0].exact, nowhere(of[0].exact)) for s, of in evidence.right if len(of) == 1]
+    domain = run.request.assignment.domain.get(call.entry)
+    by_size = [(sizes_of(domain, args), seen is None) for args, seen in evidence.ran] if domain is not None else []
+    return special_values(judged, names(call, run)) or sizes_at_tiles(by_size, call.observation.program)
 
 
 def _behind_the_fact(found: Diagnosis, error: BaseException, call: Call, run: GradingRun) -> Diagnosis:
@@ -194,6 +211,7 @@ def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:
     end = "" if not verdict.message or verdict.message.endswith((".", "!", "?", ":")) else "."
     message = f"{verdict.message}{end} {diagnosis.sentence}".strip()
     details = verdict.details | {"observed_cause": verdict.cause} | ({"hint": diagnosis.hint} if diagnosis.hint else {})
+    details |= {} if diagnosis.line else {"observation": diagnosis.sentence}
     line = diagnosis.line or verdict.line
     return replace(verdict, message=message, cause=diagnosis.cause, line=line, details=details)
 
@@ -428,7 +446,8 @@ class CheckEvidence:
 
     `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
     raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear.
-    `ran` are the arguments of all examples so far, in order, `error` is what the check ended with.
+    `ran` are the arguments of all examples so far, in order, with what they raised; `right` are results that were
+    right, with what was expected; `error` is what the check ended with.
     `is_secret` is whether the example was drawn under the secret seed, `origin` where it came from.
     """
 
@@ -438,7 +457,8 @@ class CheckEvidence:
     repeated: BaseException | None = None
     diagnosis: Diagnosis | None = None
     error: BaseException | None = None
-    ran: list[tuple[Any, ...]] = field(default_factory=list)
+    ran: list[tuple[tuple[Any, ...], BaseException | None]] = field(default_factory=list)
+    right: Sequence[tuple[Observation, Sequence[Reference]]] = ()
     details: dict[str, Any] = field(default_factory=dict)
     is_secret: bool = False
     origin: str = ""

@@ -83,6 +83,7 @@ class CheckRun:
             controlled(self._test, seed, self._make_examples) as self.examples,
             telling((right := RightResults()).add),
         ):
+            self.evidence.right = right.pairs
             try:
                 yield
                 self._raise_first_problem()
@@ -111,7 +112,9 @@ class CheckRun:
 
         def ended(passed: bool) -> None:
             if self.subject.calls:
-                self.evidence.ran.append(self.subject.calls[-1].args)
+                failures = self.examples.failures[-1:] if self.examples is not None and not passed else []
+                error = failures[0].error if failures else None
+                self.evidence.ran.append((self.subject.calls[-1].args, error))
             if not passed:
                 self._tell_failing()
 

@@ -62,8 +62,9 @@ def groups(checks: Iterable[CheckRecord]) -> Sequence[CheckGroup]:
 
 def blame(check: CheckRecord) -> tuple[Any, ...]:
     """What the student has to mend: two checks of one blame did not pass for one reason, also where one change of one
-    line made both right, whatever each of them saw."""
-    where = check["source"]["line"] if check["cause"] and check["source"] else check["message"]
+    line made both right, whatever each of them saw, or one observation tells what is wrong from what is right."""
+    told = check["details"].get("observation", check["message"])
+    where = check["source"]["line"] if check["cause"] and check["source"] else told
     hint = str(check.get("hint", ""))
     return (check["outcome"], hint if hint.endswith(_MADE_RIGHT) else check["cause"], where)
 

@@ -55,7 +55,7 @@ class Chooser:
             mine = Played(check, call, error)
             self.failing = self.failing or (mine if self.playable(mine) else None)
         elif check.outcome is Outcome.PASSED:
-            self.passing += [Played(check, Call(call.entry, inputs)) for inputs in evidence.ran]
+            self.passing += [Played(check, Call(call.entry, inputs)) for inputs, _ in evidence.ran]
             self.passing.append(Played(check, call))
 
     def playable(self, played: Played) -> bool:

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "corpus"
 
 
-_PATTERN = re.compile(r"Every element is|Within a row all|Only the first|(n)?ever written|loads elements outside of|still goes past the end of")
+_PATTERN = re.compile(r"Every element is|Just those|Within a row all|Only the first|(n)?ever written|loads elements outside of|still goes past the end of")
 """Sentences of diagnoses that tell what all wrong elements have in common, and blame nothing."""
 
 

@@ -1,0 +1,68 @@
+"""What the calls of one check show together: where those that are wrong part from those that are right."""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit.causes import Cause
+from gradekit.inputs.spec import Input
+from gradekit.judge.evidence import Diagnosis
+from gradekit.program import Program
+
+_SPECIAL: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "0": lambda x: x == 0, "below 0": lambda x: x < 0, "infinite": torch.isinf, "NaN": torch.isnan,
+    "the largest of its row": lambda x: x == x.amax(-1, keepdim=True),
+}  # fmt: skip
+"""Values for which a formula may need a case of its own."""
+
+
+def special_values(calls: Iterable[tuple[Sequence[Any], Tensor, Tensor]], names: Sequence[str]) -> Diagnosis | None:
+    """All elements are wrong where one input has a special value, and no others: by the arguments of `calls`, what is
+    right, and what is wrong. Where 0 is right and comes out, that tells nothing."""
+    seen = [(args, wrong, wrong | (exact != 0)) for args, exact, wrong in calls if wrong.dim() and wrong.numel()]
+    for place, name in enumerate(names):
+        if not all(isinstance(args[place], Input) and args[place].shape == wrong.shape for args, wrong, _ in seen):
+            continue
+        values = [args[place].tensor().double() for args, _, _ in seen]
+        for what, rule in _SPECIAL.items():
+            parted = zip(map(rule, values), seen, strict=True)
+            if all(bool(((special == wrong) | ~told).all()) for special, (_, wrong, told) in parted):
+                wrong_ones = sum(int(wrong.sum()) for _, wrong, _ in seen)
+                right_ones = sum(int((told & ~wrong).sum()) for _, wrong, told in seen)
+                if min(wrong_ones, right_ones) > 1:
+                    sentence = f"Just those elements are wrong where `{name}` is {what}."
+                    return Diagnosis(Cause.WRONG_VALUES, sentence, hint=_OF_VALUES)
+    return None
+
+
+_OF_VALUES = "look for what decides by a value: does it mean the same where the value is this one?"
+
+_RULES: tuple[tuple[str, Callable[[int, int], bool], str], ...] = (
+    ("above {} = {}", lambda size, tile: size > tile,
+     "one tile is right and several are not: look at what goes from one to the next, and how they are put together"),
+    ("no multiple of {} = {}", lambda size, tile: size % tile > 0, "look at what the last, partial tile counts"),
+    ("above {} = {} and no multiple of it", lambda size, tile: size > tile and size % tile > 0,
+     "look at what the last, partial tile counts beside whole ones"),
+)  # fmt: skip
+
+
+def sizes_at_tiles(calls: Sequence[tuple[Mapping[str, int], bool]], program: Program) -> Diagnosis | None:
+    """Calls are wrong just where one size goes beyond a constant of a kernel, or is no multiple of it: by the sizes of
+    the `calls`, and whether each is right. None where several sizes or constants would do, or none is near."""
+    constants: dict[int, str] = {}
+    for kernel in program.kernels.values():
+        named = ((name, value) for name, value in kernel.constants.items() if type(value) is int and value > 1)
+        constants |= {value: name for name, value in named}
+    found = list[Diagnosis]()
+    for size, (tile, name) in itertools.product(set[str]().union(*(one for one, _ in calls)), constants.items()):
+        right, wrong = ({one.get(size, 0) for one, is_right in calls if is_right is it} for it in (True, False))
+        is_near = len(right) > 1 and wrong and (min(wrong) == tile + 1 or min(wrong) <= 2 * tile < 4 * max(right))
+        for what, rule, hint in _RULES if is_near else ():
+            if {rule(one, tile) for one in wrong} == {True} and {rule(one, tile) for one in right} == {False}:
+                sentence = f"Just those calls are wrong in which `{size}` is {what.format(name, tile)}."
+                found.append(Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint))
+                break
+    return found[0] if len(found) == 1 else None

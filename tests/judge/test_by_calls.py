@@ -1,0 +1,65 @@
+"""What tells the calls of a check that are wrong from those that are right: a special value, or a size at a tile's end."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from gradekit.inputs.spec import Input
+from gradekit.judge.by_calls import sizes_at_tiles, special_values
+from gradekit.program import Kernel, Program
+
+Judged = tuple[Sequence[Input], Tensor, Tensor]
+
+
+def judged(profile: str, wrong: Callable[[Tensor], Tensor], exact: Callable[[Tensor], Tensor] = torch.ones_like) -> Judged:
+    """A call of an input with values of a kind, and where its elements are wrong."""
+    x = Input("float32", (3, 8), (8, 1), profile=profile, seed=1)
+    return [x], exact(x.tensor()), wrong(x.tensor())
+
+
+def at_zero(x: Tensor) -> Tensor:
+    return x == 0
+
+
+def in_half(x: Tensor) -> Tensor:
+    return at_zero(x) & (torch.arange(8) > 3)
+
+
+def nowhere(x: Tensor) -> Tensor:
+    return torch.zeros(x.shape, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(("calls", "what"), [
+    ([judged("first_row_zero", at_zero)], "0"),
+    ([judged("zeros", at_zero), judged("normal", nowhere)], "0"),
+    ([judged("normal", lambda x: x < 0)], "below 0"),
+    ([judged("normal", lambda x: x == x.amax(-1, keepdim=True))], "the largest of its row"),
+    ([judged("first_row_zero", in_half, lambda x: (in_half(x) | ~at_zero(x)).double())], "0"),  # 0 is right in the other half
+    ([judged("zeros", at_zero)], None),  # of nothing that is right
+    ([judged("first_row_zero", at_zero), judged("zeros", nowhere)], None),  # right there in another call
+    ([judged("first_row_zero", in_half)], None),
+    ([judged("normal", lambda x: x > 0.3)], None),
+])
+def test_elements_are_wrong_just_where_an_input_has_a_special_value(calls: Sequence[Judged], what: str | None) -> None:
+    found = special_values(calls, ["x"])
+    assert (found.sentence if found is not None else None) == (what and f"Just those elements are wrong where `x` is {what}.")
+
+
+@pytest.mark.parametrize(("right", "wrong", "what"), [
+    ((1, 600, 1024), (1025, 4096), "above C = 1024"),
+    ((1, 5), (1025,), "above C = 1024"),
+    ((1024, 2048), (33, 1025), "no multiple of C = 1024"),
+    ((5, 1024, 2048), (1025, 3000), "above C = 1024 and no multiple of it"),
+    ((1, 5), (5000,), None),  # far from it
+    ((600, 1024, 1030), (1025, 4096), None),
+    ((600,), (1025,), None),  # one call that is right tells too little
+])
+def test_calls_are_wrong_just_where_a_size_passes_a_tile(right: Sequence[int], wrong: Sequence[int], what: str | None) -> None:
+    program = Program((), {}, (), (), "tensor", {"k": Kernel("k", "", constants={"C": 1024, "CAUSAL": True})})
+    calls = [({"N": n, "M": 3}, n in right) for n in (*right, *wrong)]
+    found = sizes_at_tiles(calls, program)
+    assert (found.sentence if found is not None else None) == (what and f"Just those calls are wrong in which `N` is {what}.")
+    twins = [({"N": n["N"], "M": n["N"]}, is_right) for n, is_right in calls]
+    assert sizes_at_tiles(twins, program) is None, "either size would do"
