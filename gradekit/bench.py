@@ -133,11 +133,9 @@ def row_of(timed: Timed) -> dict[str, Any]:
     """What a row says of a call that was timed: its facts as in a report, the roofline in microseconds, and samples."""
     said = facts(timed)
     return {
-        "error": "",
-        **said,
-        "roofline_microseconds": ceiling(said["roofline"]),
+        "error": "", **said, "roofline_microseconds": ceiling(said["roofline"]),
         "samples": [{side: list(seconds) for side, seconds in r.seconds.items()} for r in timed.rounds],
         "throttled": [list(r.throttled) for r in timed.rounds],
-    }
+    }  # fmt: skip
 
 

@@ -24,13 +24,11 @@ def worksheet(assignment: Assignment, source: str = "") -> str:
     first, *sections = re.split(r"(?m)^(?=## )", handout)
     others = [_with_pictures(assignment, path) for path in _other_pages(assignment)]
     cells = [
-        v4.new_markdown_cell(first.strip()),
-        v4.new_code_cell(_setup(source)),
+        v4.new_markdown_cell(first.strip()), v4.new_code_cell(_setup(source)),
         *(v4.new_markdown_cell(text.strip()) for text in (*sections, *others)),
         v4.new_markdown_cell(_cell("answers.md" if assignment.is_quiz else "code.md").format(id=assignment.id)),
-        v4.new_code_cell(_starter(assignment)),
-        v4.new_code_cell(f'gradekit.check("{assignment.id}")'),
-    ]
+        v4.new_code_cell(_starter(assignment)), v4.new_code_cell(f'gradekit.check("{assignment.id}")'),
+    ]  # fmt: skip
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"  # not random: the same assignment makes the same notebook
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}

@@ -325,11 +325,7 @@ def _branch(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
 
 
 _FORMS: dict[str, Callable[[Parser, str, tuple[str, ...]], Op]] = {
-    "arith.constant": _constant,
-    "scf.for": _for,
-    "scf.while": _while,
-    "scf.if": _if,
-    "cf.br": _branch,
+    "arith.constant": _constant, "scf.for": _for, "scf.while": _while, "scf.if": _if, "cf.br": _branch,
     "cf.cond_br": _branch,
-}
+}  # fmt: skip
 """What reads the operations of these names: a function of the parser, the name and the names of the results."""

@@ -418,11 +418,8 @@ def _loaded(types: list[Type]) -> Type:
 
 
 _RESULT: dict[str, Callable[[list[Type]], Type]] = {
-    "arith.cmpi": _compared,
-    "arith.cmpf": _compared,
-    "tt.load": _loaded,
-    "tt.addptr": lambda types: types[0],
-}
+    "arith.cmpi": _compared, "arith.cmpf": _compared, "tt.load": _loaded, "tt.addptr": lambda types: types[0],
+}  # fmt: skip
 """The result's type, from the types in the text, where it is not the last one of them."""
 
 

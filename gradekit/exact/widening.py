@@ -83,11 +83,9 @@ class _Widening:
 
     def function(self, function: Function) -> Function:
         return dataclasses.replace(
-            function,
-            argument_types=wide_types(function.argument_types),
-            result_types=wide_types(function.result_types),
-            body=self._region(function.body),
-        )
+            function, argument_types=wide_types(function.argument_types),
+            result_types=wide_types(function.result_types), body=self._region(function.body),
+        )  # fmt: skip
 
     def _region(self, region: Region) -> Region:
         return Region([self._block(block) for block in region.blocks])

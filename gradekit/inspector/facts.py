@@ -241,17 +241,10 @@ def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
     return Facts(
         subject.kernel.name, subject.launch.kernel, subject.label, target,
         {name: subject.option(name, default) for name, default in _DEFAULTS.items()}, subject.launch.grid, warps,
-        asked,
-        registers=registers,
-        stack=stack,
-        has_stack_array=".local " in text,
-        shared=shared,
+        asked, registers=registers, stack=stack, has_stack_array=".local " in text, shared=shared,
         occupancy=occupancy(target, warps=warps, registers=registers, shared=shared)
         if registers is not None and shared is not None else None,
-        local=_local(code),
-        error=compiled.error,
-        failed=compiled.failed,
-        **joined,
+        local=_local(code), error=compiled.error, failed=compiled.failed, **joined,
     )  # fmt: skip
 
 

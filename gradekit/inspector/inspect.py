@@ -88,22 +88,17 @@ class InspectionResult:
     def record(self) -> dict[str, Any]:
         """As data that `json.dumps` accepts."""
         return {
-            "schema": SCHEMA,
-            "submission": self.submission.facts(),
-            "entry": self.entry,
+            "schema": SCHEMA, "submission": self.submission.facts(), "entry": self.entry,
             "inputs": [arg.to_json() if isinstance(arg, Input) else arg for arg in self.inputs],
-            "target": self.target.name,
-            "card": self.target.card,
-            "unit": self.target.unit,
+            "target": self.target.name, "card": self.target.card, "unit": self.target.unit,
             "matrix_units": self.target.matrix_units,
             "kernels": [
                 dataclasses.asdict(kernel.facts)
                 | {"target": self.target.name, "sentences": list(map(dataclasses.asdict, kernel.sentences))}
                 for kernel in self.kernels
             ],
-            "lines": self._lines(),
-            "environment": environment(),
-        }
+            "lines": self._lines(), "environment": environment(),
+        }  # fmt: skip
 
     def _lines(self) -> dict[str, str]:
         """The text of every line of the submission that the kernels' operations stand on."""

@@ -104,10 +104,8 @@ def _amdgcn(opcode: str, row: str) -> tuple[str, int, bool]:
 
 
 _READERS: dict[str, tuple[re.Pattern[str], Callable[[str, str], tuple[str, int, bool] | tuple[str]]]] = {
-    "ptx": (_PTX, _ptx),
-    "sass": (_SASS, _sass),
-    "amdgcn": (_AMDGCN, _amdgcn),
-}
+    "ptx": (_PTX, _ptx), "sass": (_SASS, _sass), "amdgcn": (_AMDGCN, _amdgcn),
+}  # fmt: skip
 
 
 # --- registers --------------------------------------------------------------------------------------------------------

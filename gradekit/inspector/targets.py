@@ -99,11 +99,9 @@ class Occupancy:
 def occupancy(where: Target, *, warps: int, registers: int, shared: int) -> Occupancy:
     """The occupancy of blocks of `warps` warps with `registers` a thread and `shared` bytes of shared memory."""
     room = {
-        "warps": where.warps // warps,
-        "blocks": where.blocks,
-        "registers": _by_registers(where, warps, registers),
+        "warps": where.warps // warps, "blocks": where.blocks, "registers": _by_registers(where, warps, registers),
         "shared memory": _by_shared(where, shared),
-    }
+    }  # fmt: skip
     limit = min(room, key=lambda name: room[name])
     return Occupancy(room[limit], room[limit] * warps, where.warps, limit)
 

@@ -52,11 +52,8 @@ _RULES: tuple[tuple[str, Callable[[int, int], bool], str], ...] = (
 def sizes_at_tiles(calls: Sequence[tuple[Mapping[str, int], bool]], program: Program) -> Diagnosis | None:
     """Calls are wrong just where one size goes beyond a constant of a kernel, or is no multiple of it: by the sizes of
     the `calls`, and whether each is right. None where several sizes or constants would do, or none is near."""
-    constants: dict[int, str] = {}
-    for kernel in program.kernels.values():
-        named = ((name, value) for name, value in kernel.constants.items() if type(value) is int and value > 1)
-        constants |= {value: name for name, value in named}
-    found = list[Diagnosis]()
+    named = (one for kernel in program.kernels.values() for one in kernel.constants.items())
+    constants, found = {value: name for name, value in named if type(value) is int and value > 1}, list[Diagnosis]()
     for size, (tile, name) in itertools.product(set[str]().union(*(one for one, _ in calls)), constants.items()):
         right, wrong = ({one.get(size, 0) for one, is_right in calls if is_right is it} for it in (True, False))
         is_near = len(right) > 1 and wrong and (min(wrong) == tile + 1 or min(wrong) <= 2 * tile < 4 * max(right))

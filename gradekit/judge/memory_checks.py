@@ -126,8 +126,7 @@ def assert_allocates(observation: Observed, *, only_the_result: bool = True, at_
         Cause.TOO_MUCH_MEMORY,
         f"The call allocates {_bytes(used)}, and may allocate {_bytes(allowed)}"
         + (" at most." if at_most_bytes is not None else ": the result and nothing else."),
-        line=line_of(extra_allocation(observation.program)),
-        facts={"bytes_allocated": used, "at_most": allowed},
+        line=line_of(extra_allocation(observation.program)), facts={"bytes_allocated": used, "at_most": allowed},
     )
 
 
@@ -293,8 +292,7 @@ def own_counters(domain: EntryDomain, program: Program, counters: Counters) -> C
     copies = [step.target for step in program.steps if isinstance(step, Copy) and step.source is None]
     moved = sum(view.numel * ITEMSIZE[view.dtype] for view in copies if view.storage in others)
     return replace(
-        counters,
-        bytes_allocated=counters.bytes_allocated - (sum(every) - sum(own)),
+        counters, bytes_allocated=counters.bytes_allocated - (sum(every) - sum(own)),
         allocations=counters.allocations - (len(every) - len(own)),
         bytes_loaded=counters.bytes_loaded and counters.bytes_loaded - moved,
         bytes_stored=counters.bytes_stored and counters.bytes_stored - moved,

@@ -28,11 +28,9 @@ def first_input(expected: Results, inputs: Results) -> list[torch.Tensor]:
 
 
 TRIVIAL_RESULTS: dict[str, TrivialResult] = {
-    "zeros": lambda expected, inputs: [torch.zeros_like(e) for e in expected],
-    "constant": constant,
-    "first_input": first_input,
-    "lower_precision": lambda expected, inputs: [round_lower(e) for e in expected],
-}
+    "zeros": lambda expected, inputs: [torch.zeros_like(e) for e in expected], "constant": constant,
+    "first_input": first_input, "lower_precision": lambda expected, inputs: [round_lower(e) for e in expected],
+}  # fmt: skip
 
 
 @dataclass

@@ -37,19 +37,7 @@ from gradekit.plugin.check_points import claims, worth
 from gradekit.plugin.profiles import Limit
 from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, View, run_steps
-from gradekit.relations.holding import (
-    CALLED_AGAIN,
-    TWICE,
-    Way,
-    assert_called,
-    assert_computes_anew,
-    assert_independent,
-    assert_relation,
-    assert_same,
-    assert_scales,
-    in_one_memory,
-    ways_of,
-)
+from gradekit.relations import holding
 from gradekit.relations.relation import Relation, relations_of
 from gradekit.reuse import SharedCache, shared
 from gradekit.subject.call_spec import call_spec
@@ -438,9 +426,9 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
     if entry.relations.independent and pairs:
         again = _spread(pairs, Limit.AGAIN)
         for place, (seen, expected) in enumerate(again, 1):
-            assert_independent(subject, seen, expected, Limit.REPEATED if place == len(again) else 1, place)
+            holding.assert_independent(subject, seen, expected, Limit.REPEATED if place == len(again) else 1, place)
         for seen, expected in _in_each_layout(sorted(pairs, key=_size, reverse=True)):
-            assert_computes_anew(subject, seen, expected)
+            holding.assert_computes_anew(subject, seen, expected)
         tried.append("independent")
     return tried + _called_in_ways(subject, entry, pairs)
 
@@ -456,8 +444,8 @@ def _assert_right_after_other_sizes(subject: Subject, right: RightResults) -> No
         alike = [one for one, _ in mine if (one.entry, one.wanted, len(one.inputs)) == given]
         others = {_shapes(one): one for one in alike if kept & kept_memory(one.program)}
         for shapes in sorted(others.keys() - {_shapes(seen)}, reverse=True)[: Limit.TRIED]:
-            again, says = subject.after(seen, others[shapes]), CALLED_AGAIN.format(seen.entry)
-            assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
+            again, says = subject.after(seen, others[shapes]), holding.CALLED_AGAIN.format(seen.entry)
+            holding.assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
 
 
 def _shapes(seen: Observation) -> tuple[tuple[int, ...], ...]:
@@ -488,20 +476,20 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
         alike = [pair for pair in pairs if (pair[0].wanted, pair[0].part) == (wanted, part) and _size(pair)]
         alike.sort(key=_size)
         calls = _spread(alike[: 2 * Limit.AGAIN], Limit.AGAIN)[::-1]
-        for number, way in enumerate(ways_of(calls[0][0], names) if calls else ()):
-            of_layouts = [*_in_each_layout(alike)] if way.name == TWICE else []
+        for number, way in enumerate(holding.ways_of(calls[0][0], names) if calls else ()):
+            of_layouts = [*_in_each_layout(alike)] if way.name == holding.TWICE else []
             for seen, expected in of_layouts or [calls[number % len(calls)]]:
-                assert_called(subject, seen, expected, way)
+                holding.assert_called(subject, seen, expected, way)
             tried[way.name or "gradients in part"] = None
         for pair in [one.split() for one in entry.aliases if {*one.split()} <= {names[place] for place in wanted}]:
             first, second = map(names.index, pair)
-            shared = next((in_one_memory(seen, expected, first, second) for seen, expected in calls), None)
+            shared = next((holding.in_one_memory(seen, expected, first, second) for seen, expected in calls), None)
             if shared is not None:
                 seen, expected = shared
                 says = f"Where {pair[0]} and {pair[1]} lie in one memory"
-                assert_called(subject, seen, expected, Way("", says, seen.wanted))
+                holding.assert_called(subject, seen, expected, holding.Way("", says, seen.wanted))
                 tried["arguments in one memory"] = None
-        scaled = [assert_scales(subject, *pair) for pair in calls if wanted]
+        scaled = [holding.assert_scales(subject, *pair) for pair in calls if wanted]
         tried |= {"a scaled loss": None} if any(scaled) else {}
     return [f"called: {way}" for way in tried]
 
@@ -512,10 +500,10 @@ def _holds(relation: Relation, call: Callable[..., Observation], seen: Observati
     def repeat(subject: Subject) -> None:
         another = getattr(subject, seen.entry)
         assert_close(another(*seen.inputs), [expected])
-        assert_relation(relation, another, seen.inputs, expected)
+        holding.assert_relation(relation, another, seen.inputs, expected)
 
     try:
-        return assert_relation(relation, call, seen.inputs, expected)
+        return holding.assert_relation(relation, call, seen.inputs, expected)
     except Failure as failure:
         failure.repeat = repeat
         raise

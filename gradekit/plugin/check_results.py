@@ -603,12 +603,7 @@ def _of_an_exception(seen: _Failed) -> int | None:
 
 
 _BY_CAUSE: dict[Cause, Callable[[_Failed], int | None]] = {
-    Cause.WRONG_DTYPE: _allocation,
-    Cause.WRONG_SHAPE: _allocation,
-    Cause.UNWRITTEN_OUTPUT: _launch,
-    Cause.WRONG_VALUES: _choice,
-    Cause.IGNORES_STRIDES: _first_load,
-    Cause.UNCHANGED_INPUT: _returned_input,
-    Cause.WRONG_TYPE: _of_an_exception,
-    Cause.EXCEPTION: _of_an_exception,
-}
+    Cause.WRONG_DTYPE: _allocation, Cause.WRONG_SHAPE: _allocation, Cause.UNWRITTEN_OUTPUT: _launch,
+    Cause.WRONG_VALUES: _choice, Cause.IGNORES_STRIDES: _first_load, Cause.UNCHANGED_INPUT: _returned_input,
+    Cause.WRONG_TYPE: _of_an_exception, Cause.EXCEPTION: _of_an_exception,
+}  # fmt: skip

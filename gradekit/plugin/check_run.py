@@ -110,12 +110,10 @@ class CheckRun:
     def _make_examples(self, test: Callable[..., Any]) -> Examples:
         """The Examples of a test that uses Hypothesis; they note in the evidence what they ran."""
 
-        def ended(passed: bool) -> None:
+        def ended(error: BaseException | None) -> None:
             if self.subject.calls:
-                failures = self.examples.failures[-1:] if self.examples is not None and not passed else []
-                error = failures[0].error if failures else None
                 self.evidence.ran.append((self.subject.calls[-1].args, error))
-            if not passed:
+            if error is not None:
                 self._tell_failing()
 
         return Examples(

@@ -48,7 +48,7 @@ class FailedExample:
 class Examples:
     """Runs one check's examples: put in the place of the `test` function that Hypothesis calls.
 
-    `begin` is called before each example that really runs, `ended` after it with whether it passed. `deferred` are
+    `begin` is called before each example that really runs, `ended` after it with what it raised. `deferred` are
     exceptions that say nothing against the submission: the first is kept in `undecided`, the example counts as
     passed, and the search goes on, for a failure found later is still a failure. After a `hopeless` error nothing is
     shrunk, because each further try would take too long.
@@ -60,7 +60,7 @@ class Examples:
     deferred: tuple[type[Exception], ...] = ()
     hopeless: Callable[[BaseException], bool] = lambda error: False
     begin: Callable[[], None] = lambda: None
-    ended: Callable[[bool], None] = lambda passed: None
+    ended: Callable[[BaseException | None], None] = lambda error: None
     ran: int = 0
     undecided: Exception | None = None
     _failures: dict[str, FailedExample] = field(default_factory=dict)
@@ -156,12 +156,12 @@ class Examples:
             self._remember(example, error)
             raise
         self._passed[example.key] = example
-        self.ended(True)
+        self.ended(None)
 
     def _remember(self, example: Example, error: BaseException) -> None:
         traceback.clear_frames(error.__traceback__)  # else each failure would keep all its tensors
         self._failures[example.key] = FailedExample(example, error, _innermost(error))
-        self.ended(False)
+        self.ended(error)
         if self._last is None or self.hopeless(error):
             self._last = self.ran + (0 if self.hopeless(error) else self.profile.shrinks)
 

@@ -127,12 +127,8 @@ def _wide(values: torch.Tensor) -> torch.Tensor:
 
 
 _MAKERS: dict[str, Callable[[Relation, tuple[Any, ...]], RelatedCall | None]] = {
-    "alone": _alone,
-    "permuted": _permuted,
-    "shifted": _shifted,
-    "linear": _linear,
-    "widened": _widened,
-}
+    "alone": _alone, "permuted": _permuted, "shifted": _shifted, "linear": _linear, "widened": _widened,
+}  # fmt: skip
 
 # --- dimensions and tensors ------------------------------------------------------------------------------------------
 

@@ -136,11 +136,9 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
 
 
 _CALLS = {
-    "rows": "{} from the plan that combines sizes, layouts, dtypes and values",
-    "drawn": "{} drawn at random",
-    "solved": "{} made for what this submission compares",
-    "long": "{} with a long dimension",
-}
+    "rows": "{} from the plan that combines sizes, layouts, dtypes and values", "drawn": "{} drawn at random",
+    "solved": "{} made for what this submission compares", "long": "{} with a long dimension",
+}  # fmt: skip
 """What each count of a check's coverage is called."""
 
 

@@ -126,11 +126,9 @@ def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:
     tensor twice. Equal specs that were drawn apart are two tensors."""
     storages: dict[Any, int] = {}
     return tuple(
-        _view(arg, storages.setdefault(_identity(arg), len(storages)))
-        if isinstance(arg, (Input, torch.Tensor))
-        else Scalar(arg)
-        for arg in args
-    )
+        _view(arg, storages.setdefault(_identity(arg), len(storages))) if isinstance(arg, (Input, torch.Tensor))
+        else Scalar(arg) for arg in args
+    )  # fmt: skip
 
 
 def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], count: int) -> Form:

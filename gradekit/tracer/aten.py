@@ -24,12 +24,10 @@ ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_s
 FILLS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("zeros", "zeros_like", "new_zeros", "zero_", "zero"), lambda *args, **kwargs: 0),
     **dict.fromkeys(("ones", "ones_like", "new_ones"), lambda *args, **kwargs: 1),
-    "full": lambda size, value, **kwargs: value,
-    "full_like": lambda tensor, value, **kwargs: value,
+    "full": lambda size, value, **kwargs: value, "full_like": lambda tensor, value, **kwargs: value,
     "new_full": lambda tensor, size, value, **kwargs: value,
-    **dict.fromkeys(("fill_", "fill"), lambda tensor, value: value),
-    "scalar_tensor": lambda value, **kwargs: value,
-}
+    **dict.fromkeys(("fill_", "fill"), lambda tensor, value: value), "scalar_tensor": lambda value, **kwargs: value,
+}  # fmt: skip
 COPIES = {"clone", "_to_copy", "contiguous", "lift_fresh_copy", "_reshape_copy", "_copy_from", "copy"}
 READS = {"_local_scalar_dense": "item()", "equal": "torch.equal", "is_nonzero": "bool()", "nonzero": "nonzero()"}
 

@@ -20,24 +20,14 @@ META = torch.device("meta")
 Handler = Callable[..., Any]
 
 READS: dict[Any, str] = {
-    torch.Tensor.item: "item()",
-    torch.Tensor.tolist: "tolist()",
-    torch.Tensor.numpy: "numpy()",
-    torch.Tensor.cpu: "cpu()",
-    torch.Tensor.is_nonzero: "bool(...) or an if",
-    torch.Tensor.__bool__: "bool(...) or an if",
-    torch.Tensor.__int__: "int(...)",
-    torch.Tensor.__float__: "float(...)",
-    torch.Tensor.__index__: "Using a tensor as an index or a range",
-    torch.Tensor.__complex__: "complex(...)",
-    torch.Tensor.__contains__: "`in`",
-    torch.Tensor.__array__: "Making a numpy array",
-    torch.Tensor.equal: "torch.equal",
-    torch.equal: "torch.equal",
-    torch.allclose: "torch.allclose",
-    torch.Tensor.allclose: "torch.allclose",
-    torch.is_nonzero: "torch.is_nonzero",
-}
+    torch.Tensor.item: "item()", torch.Tensor.tolist: "tolist()", torch.Tensor.numpy: "numpy()",
+    torch.Tensor.cpu: "cpu()", torch.Tensor.is_nonzero: "bool(...) or an if",
+    torch.Tensor.__bool__: "bool(...) or an if", torch.Tensor.__int__: "int(...)", torch.Tensor.__float__: "float(...)",
+    torch.Tensor.__index__: "Using a tensor as an index or a range", torch.Tensor.__complex__: "complex(...)",
+    torch.Tensor.__contains__: "`in`", torch.Tensor.__array__: "Making a numpy array",
+    torch.Tensor.equal: "torch.equal", torch.equal: "torch.equal", torch.allclose: "torch.allclose",
+    torch.Tensor.allclose: "torch.allclose", torch.is_nonzero: "torch.is_nonzero",
+}  # fmt: skip
 """What cannot be answered without values, and how to call it in a sentence."""
 
 FROM_NUMBERS = {torch.tensor, torch.as_tensor, torch.asarray, torch.arange, torch.linspace}

@@ -103,6 +103,13 @@ def test_checks_that_one_change_made_right_are_one_story_whatever_they_saw() -> 
     assert "One cause" in render(record(nan, wrong)) and "One cause" not in render(record(nan, replace(wrong, details={})))
 
 
+def test_checks_of_which_one_observation_tells_what_is_wrong_have_one_story() -> None:
+    seen = replace(FAILED, source=None, details={"observation": "Just those calls are wrong in which `N` is above C = 1024."})
+    other = replace(seen, id="test_other", title="Another one", message="At shape [9]: wrong. Just those ...")
+    assert "One cause" in render(record(seen, other))
+    assert "One cause" not in render(record(seen, replace(other, details={"observation": "Every element is 0."})))
+
+
 def test_two_mistakes_are_two_stories() -> None:
     other = replace(FAILED, id="test_other", title="Another one", source=SourceLine(20, "y"))
     text = render(record(FAILED, other, PASSED))
