@@ -13,9 +13,10 @@ from gradekit.domain import load as domain_of
 from gradekit.findings import Cause, Outcome
 from tests.beside import beside
 from tests.graded import grade
-from tests.texts import HEAD, ending
 
-REFERENCES = beside(__file__)["references"]
+TEXTS = beside(__file__)
+
+REFERENCES = TEXTS["references"]
 
 
 def asked(question: str) -> str:
@@ -63,50 +64,11 @@ def test_limits_defaults_what_may_be_missing_and_what_is_left_free_come_from_ann
     assert "def scaled_(x, factor=2.0, negative=False):" in (folder / "scaled_" / "starter.py").read_text()
 
 
-HISTOGRAM = HEAD + """@triton.jit
-def kernel(x_ptr, o_ptr, n, stride, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i.to(tl.int64) * stride, mask=i < n, other=0)
-    tl.atomic_add(o_ptr + x, 1, mask=i < n)
-""" + ending(
-    "x, bins", "torch.zeros(bins, dtype=torch.int32, device=x.device)", "kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), x.stride(0), BLOCK=128)", "histogram",
-)
+HISTOGRAM = TEXTS["histogram"]
 
-REQUANTIZED = HEAD + """@triton.jit
-def kernel(x_ptr, scale_ptr, o_ptr, N, sm, sn, ss, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row * sm + n * sn, mask=n < N, other=0.0).to(tl.float32)
-    scaled = x * tl.load(scale_ptr + row * ss)
-    tl.store(o_ptr + row * N + n, scaled.to(tl.float8e4nv), mask=n < N)
+REQUANTIZED = TEXTS["requantized"]
 
-
-def requantized(x, scale):
-    M, N = x.shape
-    out = torch.empty((M, N), dtype=torch.float8_e4m3fn, device=x.device)
-    kernel[(M, triton.cdiv(N, 128))](x, scale, out, N, *x.stride(), scale.stride(0), BLOCK=128)
-    return out
-"""
-
-PRODUCT = HEAD + """@triton.jit
-def kernel(a, b, o, M, N, K, sam, sak, sbk, sbn, B: tl.constexpr):
-    m = tl.program_id(0) * B + tl.arange(0, B)[:, None]
-    n = tl.program_id(1) * B + tl.arange(0, B)[None, :]
-    acc = tl.zeros((B, B), tl.float32)
-    for start in range(0, K, B):
-        k = start + tl.arange(0, B)
-        x = tl.load(a + m * sam + k[None, :] * sak, mask=(m < M) & (k[None, :] < K), other=0.0)
-        y = tl.load(b + k[:, None] * sbk + n * sbn, mask=(n < N) & (k[:, None] < K), other=0.0)
-        acc = tl.dot(x, y, acc)
-    tl.store(o + m * N + n, acc, mask=(m < M) & (n < N))
-
-
-def product(a, b):
-    (M, K), N = a.shape, b.shape[1]
-    out = torch.empty((M, N), dtype=torch.float32, device=a.device)
-    kernel[(triton.cdiv(M, 32), triton.cdiv(N, 32))](a, b, out, M, N, K, *a.stride(), *b.stride(), B=32)
-    return out
-"""
+PRODUCT = TEXTS["product"]
 
 SOLUTIONS = {"histogram": HISTOGRAM, "requantized": REQUANTIZED, "product": PRODUCT}
 
@@ -168,20 +130,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert again.exit_code == 2 and "is there already" in again.output
 
 
-NARROW = HEAD + """@triton.jit
-def kernel(x_ptr, o_ptr, N, sm, sn, BLOCK: tl.constexpr):
-    m = tl.program_id(0).to(tl.int64)
-    n = tl.arange(0, BLOCK).to(tl.int64)
-    x = tl.load(x_ptr + m * sm + n * sn, mask=n < N, other=0.0)
-    tl.store(o_ptr + m * N + n, FORMULA, mask=n < N)
-
-
-def ENTRY(x):
-    M, N = x.shape
-    out = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    kernel[(M,)](x, out, N, x.stride(0), x.stride(1), BLOCK=triton.next_power_of_2(N))
-    return out
-"""
+NARROW = TEXTS["narrow"]
 
 
 @pytest.mark.sample(1)

@@ -11,30 +11,15 @@ from gradekit.batch.similar import MOST, fingerprint, of_source, render, resembl
 from gradekit.plugin import grade
 from gradekit.request import GradingOptions, GradingRequest
 from tests.beside import beside
-from tests.texts import HEAD
+
+TEXTS = beside(__file__)
 
 ROOT = Path(__file__).parents[2]
 STARTER = (ROOT / "assignments/softmax/starter.py").read_text()
 
-ORIGINAL = HEAD + """@triton.jit
-def kernel(x_ptr, out_ptr, stride_row, stride_col, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    cols = tl.arange(0, BLOCK)
-    mask = cols < n_cols
-    x = tl.load(x_ptr + row * stride_row + cols * stride_col, mask=mask, other=-float("inf")).to(tl.float32)
-    top = tl.max(x, 0)
-    e = tl.exp(x - tl.where(top == -float("inf"), 0.0, top))  # rows of -inf alone
-    tl.store(out_ptr + row * n_cols + cols, e / tl.sum(e, 0), mask=mask)
+ORIGINAL = TEXTS["original"]
 
-
-def softmax(x):
-    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    if x.numel():
-        kernel[(x.shape[0],)](x, out, x.stride(0), x.stride(1), x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
-    return out
-"""
-
-DISGUISED = beside(__file__)["disguised"]
+DISGUISED = TEXTS["disguised"]
 
 
 def print_of(path: Path) -> dict[str, Any]:

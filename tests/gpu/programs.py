@@ -15,9 +15,12 @@ from gradekit.inputs.spec import Input
 from gradekit.program import Argument, Program, Scalar, Step, View
 from gradekit.sandbox import Tracer
 from gradekit.subject.call_spec import to_arguments
+from tests.beside import beside
 from tests.patience import eventually
 from tests.tracer.helpers import submission
 from tests.tracer.styles import Text
+
+TEXTS = beside(__file__)
 
 COPY = """
     def entry(x):
@@ -26,85 +29,17 @@ COPY = """
         return out
 """
 
-AUTOTUNED = """
-    @triton.autotune([triton.Config({'BLOCK': b}, num_warps=w) for b, w in ((32, 1), (256, 4), (1024, 8))], key=['n'])
-    @triton.jit
-    def double(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+AUTOTUNED = TEXTS["autotuned"]
 
-    def entry(x):
-        out = torch.empty_like(x)
-        double[lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),)](x, out, x.numel())
-        return out
-"""
+SECOND_TIME = TEXTS["second_time"]
 
-SECOND_TIME = """
-    @triton.jit
-    def second_time(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        before = tl.load(out_ptr + at, mask=at < n)
-        untouched = before != before
-        tl.store(out_ptr + at, tl.where(untouched, tl.load(x_ptr + at, mask=at < n) * 2, 7.0), mask=at < n)
+ENDLESS = TEXTS["endless"]
 
-    def entry(x):
-        out = torch.empty_like(x)
-        second_time[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
-        return out
-"""
+FAR_AWAY = TEXTS["far_away"]
 
-ENDLESS = """
-    @triton.jit
-    def endless(x_ptr, out_ptr):
-        i = 0
-        while tl.load(x_ptr, volatile=True) > -1e30:
-            i += 1
-            tl.store(out_ptr + 1, i)
-        tl.store(out_ptr, i)
+NEXT_TO_IT = TEXTS["next_to_it"]
 
-    def entry(x):
-        out = torch.zeros(2, dtype=torch.int32, device=x.device)
-        endless[(1,)](x, out)
-        return out
-"""
-
-FAR_AWAY = """
-    @triton.jit
-    def far_away(x_ptr, out_ptr, far):
-        tl.store(out_ptr + far, tl.load(x_ptr))
-
-    def entry(x):
-        out = torch.empty_like(x)
-        far_away[(1,)](x, out, 1 << 42)
-        return out
-"""
-
-NEXT_TO_IT = """
-    @triton.jit
-    def no_mask(x_ptr, out_ptr, BLOCK: tl.constexpr):
-        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        tl.store(out_ptr + at, tl.load(x_ptr + at))
-
-    def entry(x):
-        out = torch.empty_like(x)
-        no_mask[(triton.cdiv(x.numel(), 64),)](x, out, BLOCK=64)
-        return out
-"""
-
-TABLE = """
-    @triton.jit
-    def by_table(table, out, BLOCK: tl.constexpr):
-        base = tl.load(table + tl.program_id(0)).to(tl.pointer_type(tl.float32))
-        at = tl.arange(0, BLOCK)
-        tl.store(out + tl.program_id(0) * BLOCK + at, tl.load(base + at))
-
-    def entry(x):
-        y = torch.full_like(x, 3.0)
-        table = torch.tensor([y.data_ptr(), x.data_ptr() + 16], device=x.device)
-        out = torch.empty(16, device=x.device)
-        by_table[(2,)](table, out, BLOCK=8)
-        return out
-"""
+TABLE = TEXTS["table"]
 
 MANY_STEPS = """
     def entry(x):

@@ -12,23 +12,12 @@ from gradekit.inputs.calls import calls, draws_of
 from gradekit.inputs.classes import Sizes, classes
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.spec import Input, overlapping
+from tests.beside import beside
+
+TEXTS = beside(__file__)
 
 quiet = settings(database=None, deadline=None, max_examples=80, derandomize=True)
-JOIN = """
-[join]
-arguments = ["x", "index", "scale", "y"]
-result = { shape = ["...", "N"], dtype = "T" }
-gradients = ["x"]
-dtypes.T = ["float32", "float16"]
-sizes."..." = { dims = [0, 2], most = 1000, drawn = 9 }
-sizes.N = { least = 0, most = 30000, drawn = 3000 }
-sizes.K = { derived = true, most = 100000 }
-choices.kind = ["few", "many"]
-tensors.x = { shape = ["...", "N"], dtype = "T", values = ["ones", "normal"] }
-tensors.index = { shape = ["K"], dtype = "int32", layouts = ["contiguous", "offset"], values = ["positive"] }
-tensors.y = { shape = ["...", "N + 1"], dtype = "T", values = ["normal"] }
-scalars.scale = { type = "float", values = [0.5, "N + 1"] }
-"""
+JOIN = TEXTS["join"]
 ADD = load(Path(__file__).parents[2] / "assignments/vector_add/domain.toml")["add"]
 DERIVE = {"derive": {"K": lambda names: names["N"] * 2 + (names["kind"] == "many")}}
 
@@ -193,21 +182,7 @@ def test_sizes_that_are_always_too_large_are_refused_and_not_drawn_from_nothing(
         calls(join, sizes={"N": [30_000]}, how={**DERIVE, "at_most": 5000})
 
 
-CONV = """
-[conv]
-arguments = ["x", "weight", "bias", "shift", "take"]
-result = { shape = ["O", "L"], dtype = "T" }
-limits = ["K <= L"]
-dtypes.T = ["float32", "float16"]
-sizes.L = { most = 3000, drawn = 300 }
-sizes.O = { most = 3000, drawn = 9 }
-sizes.K = { most = 3000, drawn = 300 }
-tensors.x = { shape = ["L"], dtype = "T" }
-tensors.weight = { shape = ["O", "K"], dtype = "T" }
-tensors.bias = { shape = ["O"], dtype = "T", optional = true }
-tensors.shift = { shape = ["L"], dtype = "T", optional = true }
-scalars.take = { type = "int", values = ["K"] }
-"""
+CONV = TEXTS["conv"]
 
 
 @pytest.fixture(scope="module")

@@ -8,51 +8,15 @@ import pytest
 
 from gradekit.assignment import Assignment, load
 from gradekit.findings import Outcome
+from tests.beside import beside
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TESTS
-from tests.texts import HEAD
 
-DOMAIN = """
-[take]
-arguments = ["x", "labels"]
-result = { shape = ["N"], dtype = "float32" }
-sizes.N = { most = 5000, drawn = 60 }
-sizes.V = { most = 5000, drawn = 60 }
-tensors.x = { shape = ["V"], dtype = "float32", values = ["normal"] }
-tensors.labels = { shape = ["N"], dtype = "int64", values = ["integers"], range = ["0", "V - 1"] }
-"""
-TAKE = '''
-"""Checks of take(x, labels)."""
-from hypothesis import given
-from gradekit import assert_close, assert_memory_clean, calls, domain_of, points, reference
+TEXTS = beside(__file__)
 
-DOMAIN = domain_of(__file__)["take"]
-
-@points(30)
-@given(call=calls(DOMAIN))
-def test_takes(submission, call):
-    """Takes what the labels name"""
-    assert_close(submission.take(*call), reference(lambda x, labels: x[labels], *call))
-
-@points(20, kind="memory")
-@given(call=calls(DOMAIN))
-def test_memory(submission, call):
-    """Stays inside its tensors"""
-    assert_memory_clean(submission.take(*call))
-'''
-SUBMISSION = HEAD + """@triton.jit
-def kernel(x_ptr, labels_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    at = tl.load(labels_ptr + i, mask=i < n, other=0)
-    tl.store(out_ptr + i, tl.load(x_ptr + at, mask=i < n), mask=i < n)
-
-
-def take(x, labels):
-    x, labels = x.contiguous(), labels.contiguous()
-    out = torch.empty(labels.shape, dtype=x.dtype, device=x.device)
-    kernel[(triton.cdiv(labels.numel(), 64),)](x, labels, out, labels.numel(), BLOCK=64)
-    return out
-"""
+DOMAIN = TEXTS["domain"]
+TAKE = TEXTS["take"]
+SUBMISSION = TEXTS["submission"]
 
 
 @pytest.fixture

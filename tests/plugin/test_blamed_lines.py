@@ -9,20 +9,11 @@ from gradekit.findings import Outcome
 from gradekit.judge.evidence import Diagnosis
 from gradekit.plugin.check_results import CheckEvidence, CheckVerdict, blamed_line
 from gradekit.program import Allocate, Kernel, Launch, Program, Source, View
-from tests.texts import ending
+from tests.beside import beside
 
-TEXT = '''
-@triton.jit
-def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i, mask=i < n)
-    y = tl.load(y_ptr + i, mask=i < n)
-    tl.store(out_ptr + i, x + y, mask=i < n)
+TEXTS = beside(__file__)
 
-
-def backward(ctx, dout):
-    return dout
-''' + ending("x, y", "x", "kernel[(1,)](x, y, out, 4, BLOCK=4)", "add")
+TEXT = TEXTS["text"]
 X, Y, OUT = (View(storage, "float32", (4,), (1,)) for storage in range(3))
 PROGRAM = Program(
     inputs=(X, Y), storages={0: 16, 1: 16},
@@ -70,28 +61,7 @@ def test_ignored_strides_point_at_the_first_load_of_their_tensor(position: int, 
     assert line(Cause.IGNORES_STRIDES, "The kernel ignores its strides.", about=position) == expected
 
 
-CHOICES = """
-@triton.jit
-def kernel(x_ptr, out_ptr, n, p, seed, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i, mask=i < n)
-    keep = tl.rand(seed, i) >= p
-    tl.store(out_ptr + i, tl.where(keep, x, 0.0), mask=i < n)
-
-
-def run(x):
-    out = x
-    return out
-
-
-class Drop(torch.autograd.Function):
-    def forward(ctx, x):
-        return run(x)
-
-
-def add(x, y):
-    return Drop.apply(x)
-"""
+CHOICES = TEXTS["choices"]
 
 
 def test_what_chance_is_to_decide_points_at_the_one_comparison_of_drawn_numbers() -> None:

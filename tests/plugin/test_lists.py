@@ -6,59 +6,17 @@ import pytest
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Outcome
+from tests.beside import beside
 from tests.graded import grade
 from tests.small import laid_out
-from tests.texts import HEAD
 
-DOMAIN = """
-[scaled]
-arguments = [["x", "y", "z"], "factor"]
-result = [{ shape = ["M"], dtype = "T" }, { shape = ["N"], dtype = "T" }, { shape = ["K"], dtype = "T" }]
-dtypes.T = ["float32", "float16"]
-sizes.M = { most = 1000, drawn = 100 }
-sizes.N = { most = 1000, drawn = 100 }
-sizes.K = { most = 1000, drawn = 100 }
-tensors.x = { shape = ["M"], dtype = "T" }
-tensors.y = { shape = ["N"], dtype = "T" }
-tensors.z = { shape = ["K"], dtype = "T", OPTIONAL }
-scalars.factor = { type = "float", values = [2.0, -0.5] }
-"""
+TEXTS = beside(__file__)
 
-TESTS = """
-from hypothesis import given
-from gradekit import assert_close, assert_memory_clean, calls, domain_of, points, reference
+DOMAIN = TEXTS["domain"]
 
-DOMAIN = domain_of(__file__)["scaled"]
+TESTS = TEXTS["tests"]
 
-def scaled(x, y, z, factor):
-    return tuple(each * factor for each in (x, y, z))
-
-@points(70)
-@given(call=calls(DOMAIN))
-def test_scaled(submission, call):
-    assert_close(submission.scaled(*call), reference(scaled, *call))
-
-@points(30, kind="memory")
-@given(call=calls(DOMAIN))
-def test_memory(submission, call):
-    assert_memory_clean(submission.scaled(*call))
-"""
-
-RIGHT = HEAD + """@triton.jit
-def kernel(x, out, n, stride, factor, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    value = tl.load(x + i * stride, mask=i < n)
-    tl.store(out + i, value * factor, mask=i < n)
-
-
-def scaled(tensors, factor):
-    results = []
-    for x in tensors:
-        out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), x.stride(0), factor, BLOCK=64)
-        results.append(out)
-    return results
-"""
+RIGHT = TEXTS["right"]
 
 
 @pytest.fixture

@@ -20,57 +20,20 @@ from gradekit.plugin.check_run import CheckRun
 from gradekit.plugin.run_state import GradingRun
 from gradekit.report.record import to_dict
 from gradekit.reuse import kept
+from tests.beside import beside
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TRIPLES
-from tests.texts import HEAD
+
+TEXTS = beside(__file__)
 
 Make = Callable[..., Assignment]
 Write = Callable[[str], Path]
 
 SECRET = 8461023745
 
-TESTS = '''
-import torch
-from hypothesis import given
-from gradekit import assert_close, points, reference, vectors
-from gradekit.inputs.spec import normal
+TESTS = TEXTS["tests"]
 
-
-def expected(x):
-    return reference(lambda x: x + x, x)
-
-
-@points(30)
-@given(x=vectors(dtypes=["float32"], size=(1, 40), layouts=["contiguous"], profiles=["normal"]))
-def test_doubles(submission, x):
-    """Doubles every element"""
-    assert_close(submission.double(x), expected(x))
-
-
-@points(20)
-def test_fixed(submission):
-    """Doubles one vector"""
-    x = normal((24,))
-    assert_close(submission.double(x), expected(x))
-'''
-
-TABLE = HEAD + '''@triton.jit
-def copies(table, out, n, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    tl.store(out + i, tl.load(table + i, i < n), i < n)
-
-
-TABLE = {table}
-
-
-def double(x):
-    """Doubles nothing: the results of the release's examples stand in a table, by their number"""
-    double.calls = getattr(double, "calls", -1) + 1
-    out = torch.empty_like(x)
-    table = torch.tensor(TABLE.get(x.numel(), [0.0] * x.numel())[: x.numel()], device=x.device)
-    copies[(1,)](table, out, x.numel(), BLOCK=64)
-    return out
-'''
+TABLE = TEXTS["table"]
 
 
 def test_what_a_grader_keeps_does_not_keep_the_run(

@@ -15,9 +15,11 @@ from gradekit.prove.solve import Solver
 from gradekit.prove.terms import ONE, Atom, Term, Truth, equal, greatest, least, of_atom, power, term, var
 from gradekit.prove.value_of import Evaluation, value_of
 from gradekit.prove.walk import OTHER, RULES
+from tests.beside import beside
 from tests.prove.deciding import decided
-from tests.texts import HEAD
 from tests.unseen.test_layouts import HISTOGRAM
+
+TEXTS = beside(__file__)
 
 SIZES = [var(name, 1, 6) for name in "mnk"]
 COUNTERS = [var("i", 0, 5), var("j", 0, 5), var("d", -3, 3)]
@@ -199,20 +201,7 @@ def test_the_smaller_of_two_masks_is_both_and_a_quotient_of_masks_is_not_known()
 # --- Scalars that sizes decide ----------------------------------------------------------------------------------------
 
 
-RIGHT = HEAD + """@triton.jit
-def count_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    x = tl.load(x_ptr + offsets, mask=mask, other=0)
-    tl.atomic_add(out_ptr + x, 1, mask=mask)
-
-
-def histogram(x, bins):
-    x = x.contiguous()
-    out = torch.zeros(bins, dtype=torch.int32, device=x.device)
-    count_kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
-    return out
-"""
+RIGHT = TEXTS["right"]
 
 
 def of_histogram(folder: Path, text: str) -> Proofs:

@@ -14,48 +14,19 @@ from gradekit.inputs.spec import normal
 from gradekit.report import steps
 from gradekit.request import GradingOptions
 from gradekit.stepview.played import NothingToPlay, step_record
+from tests.beside import beside
 from tests.browser import sample
+
+TEXTS = beside(__file__)
 
 pytestmark = pytest.mark.usefixtures("without_mends")
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 QUICK = {"profile": "quick", "device": "cpu"}
 
-ORDERED = '''
-import torch, triton, triton.language as tl
+ORDERED = TEXTS["ordered"]
 
-@triton.jit
-def add_kernel(x, y, out, ticket, n, BLOCK: tl.constexpr):
-    place = tl.atomic_add(ticket, 1)
-    at = place * BLOCK + tl.arange(0, BLOCK)
-    late = tl.where(place == tl.program_id(0), 0.0, 1.0)
-    tl.store(out + at, tl.load(x + at, mask=at < n) + tl.load(y + at, mask=at < n) + late, mask=at < n)
-
-def add(x, y):
-    x, y = x.contiguous(), y.contiguous()
-    out, ticket = torch.empty_like(x), torch.zeros(1, dtype=torch.int32, device=x.device)
-    if x.numel():
-        add_kernel[(triton.cdiv(x.numel(), 16),)](x, y, out, ticket, x.numel(), BLOCK=16)
-    return out
-'''
-
-ONE_LINERS = '''
-import torch, triton, triton.language as tl
-
-@triton.jit
-def softmax_kernel(x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
-    row = (tl.program_id(0) * 2 + tl.arange(0, 2))[:, None]
-    column = tl.arange(0, BLOCK)[None, :]
-    mask = (row < M) & (column < N)
-    x = tl.load(x_ptr + row * N + column, mask=mask, other=-float("inf"))
-    weights = tl.exp(x - tl.max(x, axis=1)[:, None])
-    tl.store(out_ptr + row * N + column, weights / tl.sum(weights, axis=1)[:, None], mask=mask)
-
-def softmax(x):
-    (M, N), out = x.shape, torch.empty_like(x)
-    softmax_kernel[(triton.cdiv(M, 2),)](x, out, M, N, BLOCK=triton.next_power_of_2(N))
-    return out
-'''
+ONE_LINERS = TEXTS["one_liners"]
 
 
 def played(path: Path, **more: Any) -> dict[str, Any]:

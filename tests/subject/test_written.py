@@ -8,52 +8,15 @@ import pytest
 
 from gradekit import domain
 from gradekit.findings import Cause, Outcome
+from tests.beside import beside
 from tests.graded import grade
 from tests.small import laid_out
-from tests.texts import HEAD
 
-DOMAIN = """
-[f]
-arguments = ["x", "y"]
-dtypes.T = ["float32", "int32"]
-sizes.N = { most = 5000, drawn = 300 }
-tensors.x = { shape = ["N"], dtype = "T", values = ["integers"], written = "HOW" }
-tensors.y = { shape = ["N"], dtype = "T", values = ["integers"] }
-"""
-TESTS = '''
-"""Checks of f(x, y)."""
-from hypothesis import given
-from gradekit import assert_close, assert_inputs_unmodified, assert_memory_clean, calls, domain_of, points, reference
+TEXTS = beside(__file__)
 
-F = domain_of(__file__)["f"]
-
-@points(30)
-@given(call=calls(F))
-def test_values(submission, call):
-    """Computes the result"""
-    assert_close(submission.f(*call), reference(REFERENCE, *call))
-
-@points(20, kind="memory")
-@given(call=calls(F))
-def test_memory(submission, call):
-    """Stays inside its tensors"""
-    seen = submission.f(*call)
-    assert_memory_clean(seen)
-    assert_inputs_unmodified(seen)
-'''
-KERNEL = HEAD + """@triton.jit
-def kernel(x_ptr, y_ptr, n, x_stride, y_stride, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i * x_stride, mask=i < n)
-    y = tl.load(y_ptr + i * y_stride, mask=i < n)
-    tl.store(x_ptr + i * x_stride, VALUE, mask=MASK)
-
-
-def f(x, y):
-    n = x.numel()
-    kernel[(triton.cdiv(n, 64),)](x, y, n, x.stride(0), y.stride(0), BLOCK=64)
-    RETURN
-"""
+DOMAIN = TEXTS["domain"]
+TESTS = TEXTS["tests"]
+KERNEL = TEXTS["kernel"]
 ADD_ = KERNEL.replace("VALUE", "x + y").replace("MASK", "i < n")
 COPY_OUT = (
     KERNEL.replace("    x = tl.load(x_ptr + i * x_stride, mask=i < n)\n", "")
@@ -153,16 +116,7 @@ def test_who_writes_a_copy_is_told_to_write_the_argument(graded: Callable[..., d
     assert "No kernel of f has stored to the argument that it must write: store there, not to a copy." in check.message
 
 
-ALLOCATING = '''
-@points(10, kind="memory")
-@given(call=calls(F))
-def test_allocates(submission, call):
-    """Allocates nothing, and moves both inputs and the result once"""
-    from gradekit import assert_allocates, assert_bytes_moved
-    seen = submission.f(*call)
-    assert_allocates(seen, at_most_bytes=0)
-    assert_bytes_moved(seen, at_most=3 * 4 * call[0].numel)
-'''
+ALLOCATING = TEXTS["allocating"]
 
 
 @pytest.mark.parametrize(("host", "outcome"), [("", Outcome.PASSED), ("torch.empty(3, device=x.device)", Outcome.FAILED)])
