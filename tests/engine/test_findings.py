@@ -6,7 +6,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from corpus.case import Case
+from corpus.case import Case, blocks
 from corpus.compile import compiled
 
 from gradekit.engine.budget import Limit
@@ -68,10 +68,7 @@ def test_an_unmasked_load_and_store_past_the_end_are_found_at_their_lines():
 
 
 def test_a_load_out_of_bounds_is_found_although_the_result_is_right():
-    @triton.jit
-    def masked_store(x, out, n, B: tl.constexpr):
-        at = tl.program_id(0) * B + tl.arange(0, B)
-        tl.store(out + at, tl.load(x + at), mask=at < n)
+    masked_store = blocks("masked_store", "tl.store(out + at, tl.load(x + at), mask=at < n)")
 
     result = run(program(masked_store, (3,), B=16), [X])
     assert torch.equal(result.results[0], X)
@@ -81,10 +78,7 @@ def test_a_load_out_of_bounds_is_found_although_the_result_is_right():
 def test_elements_of_the_storage_beside_the_view_are_out_of_bounds():
     wide = torch.zeros(N, 2)[:, 0]
 
-    @triton.jit
-    def ignores_strides(x, out, n, B: tl.constexpr):
-        at = tl.program_id(0) * B + tl.arange(0, B)
-        tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)
+    ignores_strides = blocks("ignores_strides", "tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)")
 
     found = findings(program(ignores_strides, (3,), x=wide, B=16), wide)
     assert found[Cause.OUT_OF_BOUNDS_LOAD].count == N // 2
@@ -93,10 +87,7 @@ def test_elements_of_the_storage_beside_the_view_are_out_of_bounds():
 # --- written once, before it is read ---------------------------------------------------------------------------------
 
 
-@triton.jit
-def forgets_tail(x, out, n, B: tl.constexpr):
-    at = tl.program_id(0) * B + tl.arange(0, B)
-    tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n - 3)
+forgets_tail = blocks("forgets_tail", "tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n - 3)")
 
 
 def test_elements_that_nobody_writes_are_named():
@@ -105,21 +96,17 @@ def test_elements_that_nobody_writes_are_named():
 
 
 def test_reading_memory_that_nobody_wrote_is_found():
-    @triton.jit
-    def accumulates_in_place(x, out, n, B: tl.constexpr):
-        at = tl.program_id(0) * B + tl.arange(0, B)
-        old = tl.load(out + at, mask=at < n)
-        tl.store(out + at, old + tl.load(x + at, mask=at < n), mask=at < n)
+    accumulates_in_place = blocks(
+        "accumulates_in_place", "old = tl.load(out + at, mask=at < n)",
+        "tl.store(out + at, old + tl.load(x + at, mask=at < n), mask=at < n)",
+    )
 
     assert findings(program(accumulates_in_place, (3,), B=16))[Cause.UNINITIALIZED_READ].count == N
     assert findings(program(accumulates_in_place, (3,), fill=0.0, B=16)) == {}
 
 
 def test_an_atomic_on_memory_that_nobody_wrote_is_found():
-    @triton.jit
-    def counts(x, out, n, B: tl.constexpr):
-        at = tl.program_id(0) * B + tl.arange(0, B)
-        tl.atomic_add(out + at % 4, tl.load(x + at, mask=at < n), mask=at < n)
+    counts = blocks("counts", "tl.atomic_add(out + at % 4, tl.load(x + at, mask=at < n), mask=at < n)")
 
     assert Cause.UNINITIALIZED_READ in findings(program(counts, (3,), size=4, B=16))
     clean = run(program(counts, (3,), size=4, fill=0.0, B=16), [X])
@@ -258,11 +245,10 @@ def test_programs_that_take_turns_with_a_lock_do_not_race():
 
 
 def test_storing_to_an_input_is_found_and_the_caller_s_tensor_stays_as_it_was():
-    @triton.jit
-    def doubles(x, out, n, B: tl.constexpr):
-        at = tl.program_id(0) * B + tl.arange(0, B)
-        tl.store(x + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
-        tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)
+    doubles = blocks(
+        "doubles", "tl.store(x + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)",
+        "tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)",
+    )
 
     x = X.clone()
     result = run(program(doubles, (3,), B=16), [x], names=["x"])
@@ -281,11 +267,10 @@ def test_filling_an_input_on_the_host_is_found():
 
 
 def test_a_failing_device_assert_is_a_finding_of_its_program():
-    @triton.jit
-    def asserts(x, out, n, B: tl.constexpr):
-        at = tl.program_id(0) * B + tl.arange(0, B)
-        tl.device_assert(at < 32, "beyond 32")
-        tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)
+    asserts = blocks(
+        "asserts", 'tl.device_assert(at < 32, "beyond 32")',
+        "tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)",
+    )
 
     found = findings(program(asserts, (3,), options={"debug": True}, B=16))[Cause.DEVICE_ASSERT]
     assert (found.programs, "beyond 32" in found.message) == (((2, 0, 0),), True)

@@ -6,6 +6,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from corpus.case import blocks
 from launching import launched, program
 
 from gradekit.engine.executor import run
@@ -146,16 +147,12 @@ def test_what_the_order_of_programs_decides_is_a_variant():
     assert variants[0].results[0].tolist() == X.tolist()[::-1]
 
 
-@triton.jit
-def adds_in_place(x, out, n, B: tl.constexpr):
-    at = tl.program_id(0) * B + tl.arange(0, B)
-    tl.store(out + at, tl.load(out + at, mask=at < n) + tl.load(x + at, mask=at < n), mask=at < n)
+adds_in_place = blocks(
+    "adds_in_place", "tl.store(out + at, tl.load(out + at, mask=at < n) + tl.load(x + at, mask=at < n), mask=at < n)",
+)
 
 
-@triton.jit
-def writes(x, out, n, B: tl.constexpr):
-    at = tl.program_id(0) * B + tl.arange(0, B)
-    tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)
+writes = blocks("writes", "tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)")
 
 
 def tuned(kernel):
@@ -180,10 +177,9 @@ def test_a_kernel_that_only_writes_may_be_tuned():
     assert not result.findings
 
 
-@triton.jit
-def sums_of_blocks(x, out, n, B: tl.constexpr):
-    at = tl.program_id(0) * B + tl.arange(0, B)
-    tl.store(out + tl.program_id(0), tl.sum(tl.load(x + at, mask=at < n, other=0.0)))
+sums_of_blocks = blocks(
+    "sums_of_blocks", "tl.store(out + tl.program_id(0), tl.sum(tl.load(x + at, mask=at < n, other=0.0)))",
+)
 
 
 def test_what_a_configuration_of_more_programs_has_left_is_seen_beside_what_one_of_fewer_stores():
@@ -193,10 +189,7 @@ def test_what_a_configuration_of_more_programs_has_left_is_seen_beside_what_one_
     assert not tried(tuned(sums_of_blocks), [X], option=0).variants
 
 
-@triton.jit
-def adds_by_atomics(x, out, n, B: tl.constexpr):
-    at = tl.program_id(0) * B + tl.arange(0, B)
-    tl.atomic_add(out + at, tl.load(x + at, mask=at < n), mask=at < n)
+adds_by_atomics = blocks("adds_by_atomics", "tl.atomic_add(out + at, tl.load(x + at, mask=at < n), mask=at < n)")
 
 
 def test_atomics_that_nobody_resets_are_run_as_the_autotuner_would():

@@ -86,6 +86,11 @@ def lanes(name: str, stored: dict[str, str], inputs: str = "x y", numbers: str =
     return written(name, ", ".join(parameters), "i = tl.arange(0, N)", *loads, *stores)
 
 
+def blocks(name: str, *lines: str) -> Any:
+    """The kernel of these lines over x, out and n; `at` are the places of a program's block of B elements."""
+    return written(name, "x, out, n, B: tl.constexpr", "at = tl.program_id(0) * B + tl.arange(0, B)", *lines)
+
+
 def elementwise(
     name: str, inputs: dict[str, Any], stored: dict[str, str], *, N: int = 64,
     dtype: torch.dtype | Sequence[torch.dtype] = torch.float32, value: float = 7, **more: Any,
