@@ -15,6 +15,7 @@ from socketserver import BaseServer
 from typing import TypeVar
 
 from gradekit.batch.store import Store, StoredResult
+from tests.beside import beside
 from tests.patience import GUARD
 from tests.plugin.samples import laid_out
 from tests.texts import HEAD, ending
@@ -23,34 +24,7 @@ from tests.zygote import python_path
 ROOT = Path(__file__).parents[2]
 S = TypeVar("S", bound=BaseServer)
 
-TESTS = '''
-from hypothesis import given
-
-from gradekit import assert_close, assert_speed, at_least, points, reference, shaped
-from gradekit.inputs.spec import normal
-
-
-def twice(x):
-    return x * 2
-
-
-def expected(x):
-    return reference(twice, x)
-
-
-@points(60)
-@given(x=shaped([(1, 128)], dtypes=["float32"], layouts=["contiguous"]))
-def test_right(submission, x):
-    """Doubles"""
-    assert_close(submission.double(x), expected(x))
-
-
-@points(40, kind="speed")
-def test_speed(submission):
-    """Is not endlessly slow"""
-    timed = submission.double.timed(normal((1000,)), against=twice, expected=expected)
-    assert_speed(timed, at_least(1e-9, "eager"))
-'''
+TESTS = beside(__file__)["tests"]
 
 RIGHT = HEAD + """@triton.jit
 def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):

@@ -16,6 +16,7 @@ from gradekit.course.release import generated, release, stale
 from gradekit.course.start import start
 from gradekit.course.worksheet import worksheet
 from gradekit.submission import notebook
+from tests.beside import beside
 from tests.report.samples import PASSED, record
 from tests.small import laid_out
 
@@ -100,29 +101,7 @@ def test_the_starter_is_what_the_solution_holds(assignment: Assignment) -> None:
 # --- A starter is what a solution's marked regions leave --------------------------------------------------------------
 
 
-WITH_REGIONS = '''"""Adds."""
-
-import torch
-
-# solution:
-BLOCK = 1024
-
-
-def helper():
-    return BLOCK
-# end
-
-
-def add(x, y):
-    """Return x + y."""
-    # solution:
-    return x + y
-    # student:
-    # # TODO: add.
-    #
-    # raise NotImplementedError
-    # end
-'''
+WITH_REGIONS = beside(__file__)["with_regions"]
 
 STARTER = '''"""Vector add: fill in the TODOs, then run `gradekit check` in this folder. README.md explains the task."""
 

@@ -7,25 +7,9 @@ from gradekit.engine.atomics import update
 from gradekit.engine.casts import float_to_float, unsigned_to_float
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import parsed
+from tests.beside import beside
 
-TWO_LOOPS = """
-module {
-  tt.func public @kernel(%p: !tt.ptr<f32>, %n: i32, %m: i32) {
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
-    %first = scf.for %i = %c0 to %n step %c1 iter_args(%a = %c0) -> (i32)  : i32 {
-      %x = arith.addi %a, %n : i32
-      scf.yield %x : i32
-    }
-    %second = scf.for %i = %c0 to %m step %c1 iter_args(%a = %c1) -> (i32)  : i32 {
-      %x = arith.muli %a, %m : i32
-      scf.yield %x : i32
-    }
-    %q = tt.addptr %p, %second : !tt.ptr<f32>, i32
-    tt.return
-  }
-}
-"""
+TWO_LOOPS = beside(__file__)["two_loops"]
 FLOW = DefUse(parsed(TWO_LOOPS).functions.values())
 
 

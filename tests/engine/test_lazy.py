@@ -22,6 +22,7 @@ from gradekit.engine.memory import Memory
 from gradekit.engine.ttir import parse
 from gradekit.engine.values import Affine, Below, Conjunction, Pointer, dense, span
 from gradekit.observations import Traffic
+from tests.beside import beside
 
 SHAPE = (5, 6, 4)
 
@@ -216,22 +217,7 @@ def test_masks_of_single_elements_have_no_part() -> None:
         assert left_of_tiles(Box(mask, (3,))) == WHOLE * any(bits) + NOTHING * (not all(bits))
 
 
-NESTED = """
-tt.func public @k(%n: i32) {
-  %zero = arith.constant 0 : i32
-  %one = arith.constant 1 : i32
-  scf.for %i = %zero to %n step %one : i32 {
-    %same = arith.addi %n, %one : i32
-    scf.for %j = %zero to %n step %one : i32 {
-      %named = arith.muli %n, %i : i32
-      %other = arith.muli %named, %j : i32
-    }
-    %named = arith.subi %n, %one : i32
-    %next = arith.addi %same, %i : i32
-  }
-  tt.return
-}
-"""
+NESTED = beside(__file__)["nested"]
 
 
 def test_later_turns_of_a_loop_leave_out_what_stays_the_same_unless_a_region_inside_has_a_value_of_that_name():

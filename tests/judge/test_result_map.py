@@ -9,24 +9,9 @@ from gradekit.engine.executor import run
 from gradekit.engine.observer import Owners
 from gradekit.judge.result_map import MOST_COLUMNS, evenly, result_map
 from gradekit.program import Allocate, Kernel, Launch, Program, Source, View
+from tests.beside import beside
 
-TEXT = """
-module {
-  tt.func public @k(%out: !tt.ptr<f32>) {
-    %pid = tt.get_program_id x : i32
-    %four = arith.constant 4 : i32
-    %start = arith.muli %pid, %four : i32
-    %range = tt.make_range {end = EXTENT : i32, start = 0 : i32} : tensor<EXTENTxi32>
-    %first = tt.splat %start : i32 -> tensor<EXTENTxi32>
-    %at = arith.addi %first, %range : tensor<EXTENTxi32>
-    %pointer = tt.splat %out : !tt.ptr<f32> -> tensor<EXTENTx!tt.ptr<f32>>
-    %pointers = tt.addptr %pointer, %at : tensor<EXTENTx!tt.ptr<f32>>, tensor<EXTENTxi32>
-    %value = arith.sitofp %at : tensor<EXTENTxi32> to tensor<EXTENTxf32>
-    tt.store %pointers, %value : tensor<EXTENTx!tt.ptr<f32>>
-    tt.return
-  }
-}
-"""
+TEXT = beside(__file__)["text"]
 
 
 def program(extent: int, grid: int, size: int) -> Program:

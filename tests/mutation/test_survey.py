@@ -15,28 +15,10 @@ from gradekit.cli import main
 from gradekit.course.edits import edited
 from gradekit.mutation.mutants import JudgedError, judged, mutants
 from gradekit.mutation.survey import MutantOutcome, MutantResult, Survey, SurveyError, Trial, Trials, row, score
+from tests.beside import beside
 from tests.small import laid_out
 
-SOLUTION = '''\
-"""Doubles."""
-
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n, other=0.0) * 2.0, mask=i < n)
-
-
-def double(x):
-    out = torch.empty_like(x)
-    warps = min(4, max(1, x.numel()))
-    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64, num_warps=warps)
-    return out
-'''
+SOLUTION = beside(__file__)["solution"]
 
 TESTS = '''\
 """A weak test: whole tiles alone, and few of them."""

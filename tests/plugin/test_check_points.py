@@ -11,30 +11,9 @@ from gradekit.plugin.check_points import Worth, awarding
 from gradekit.plugin.check_results import CheckVerdict, verdict_of
 from gradekit.plugin.run_state import Rejection
 from gradekit.sandbox import TraceError
+from tests.beside import beside
 
-SAMPLE = """
-import pytest
-from gradekit import points
-
-@points(30, kind="memory")
-def test_documented():
-    '''Stays inside its tensors
-
-    More for the curious.
-    '''
-
-@points(10, title="A title of its own")
-def test_titled():
-    '''Not shown'''
-
-@points(9)
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_parametrized(dtype):
-    '''Computes in every dtype'''
-
-def test_free():
-    pass
-"""
+SAMPLE = beside(__file__)["sample"]
 
 
 COLLECTED: dict[str, pytest.Item] = {}

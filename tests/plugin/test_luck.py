@@ -8,30 +8,11 @@ from gradekit.assignment import Assignment, get
 from gradekit.findings import Cause, Outcome
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.plugin.further_run import kind_of
+from tests.beside import beside
 from tests.graded import grade
 from tests.plugin.samples import KERNEL, RIGHT, TESTS, UNMASKED
 
-MEMORY_FIRST = '''
-"""Checks of double(x)."""
-from hypothesis import given
-
-from gradekit import assert_close, assert_memory_clean, points, reference, vectors
-
-def twice(x):
-    return x + x
-
-@points(20, kind="memory")
-@given(x=vectors(dtypes=["float32"], size=(64, 64)))
-def test_memory(submission, x):
-    """Stays inside its tensors"""
-    assert_memory_clean(submission.double(x))
-
-@points(30)
-@given(x=vectors(size=(1, 300)))
-def test_doubles(submission, x):
-    """Doubles every element"""
-    assert_close(submission.double(x), reference(twice, x))
-'''
+MEMORY_FIRST = beside(__file__)["memory_first"]
 
 OVERLAPPING = (
     KERNEL.replace("* BLOCK +", "* (BLOCK - 4) +")

@@ -27,60 +27,8 @@ sizes.M = { most = 5000, drawn = 60 }
 sizes.N = { most = 5000, drawn = 60 }
 tensors.x = { shape = ["M", "N"], dtype = "T", values = ["normal"], layouts = ["contiguous"] }
 """
-TESTS = '''
-"""Checks of double(x), whatever that is."""
-from hypothesis import given
-from gradekit import assert_close, assert_inputs_unmodified, calls, domain_of, points, reference
-
-DOUBLE = domain_of(__file__)["double"]
-SOME = calls(DOUBLE, sizes={"M": [1, 6, 7], "N": [1, 20]}, upstream=["normal"])
-
-def right(x):
-    return WHAT
-
-def slope(x, dy):
-    return SLOPE
-
-def expected(x):
-    return reference(right, x, scale=lambda x: x.abs() + 1)
-
-@points(50)
-@given(call=SOME)
-def test_values(submission, call):
-    """Is right"""
-    assert_close(submission.double(call[0]), expected(call[0]))
-
-@points(30)
-@given(call=SOME)
-def test_gradient(submission, call):
-    """Has the right gradient"""
-    x, dy = call
-    assert_close(submission.double.gradient(x, upstream=dy), reference(slope, x, dy))
-
-@points(20, kind="structure")
-@given(call=SOME)
-def test_new(submission, call):
-    """Gives a new tensor"""
-    assert_inputs_unmodified(submission.double(call[0]))
-'''
-KERNEL = """
-import functools
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def kernel(x_ptr, out_ptr, n, factor, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i, mask=i < n)
-    tl.store(out_ptr + i, x * factor, mask=i < n)
-
-
-def launch(x, out, factor=2.0):
-    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), factor, BLOCK=64)
-    return out
-"""
+TESTS = CASES["tests"]
+KERNEL = CASES["kernel"]
 FUNCTION = """
 
 class Double(torch.autograd.Function):
@@ -107,27 +55,7 @@ RIGHT = {
         "    return launch(scratch, torch.empty_like(x))"
     ),
 }  # fmt: skip
-SQUARES = """
-
-LAST = {}
-
-
-class Double(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        ctx.number, LAST["x"], LAST[x.shape] = len(LAST), x, x
-        return product(x, x)
-
-    @staticmethod
-    def backward(ctx, dy):
-        (x,) = ctx.saved_tensors
-        return product(WHICH, dy.contiguous(), 2.0)
-
-
-def double(x):
-    return Double.apply(x)
-"""
+SQUARES = CASES["squares"]
 PRODUCT = """
 
 @triton.jit

@@ -14,6 +14,7 @@ from gradekit.gpu.baselines import Baseline
 from gradekit.plugin import NoSuchDevice, run_state
 from gradekit.report.record import to_dict, validate
 from gradekit.subject.device import Device
+from tests.beside import beside
 from tests.cards import CEILINGS, FakeWorker, device
 from tests.graded import grade
 from tests.plugin.samples import RIGHT
@@ -22,28 +23,7 @@ from tests.subject.test_speed_trial import FakeClock
 Make = Callable[..., Assignment]
 Write = Callable[[str], Path]
 
-SPEED = '''
-"""Checks of the speed of double(x)."""
-from gradekit import assert_peak_memory, assert_speed, at_least, normal, points, reference
-
-X = normal((1000,))
-
-def twice(x):
-    return x + x
-
-def timed(submission):
-    return submission.double.timed(X, against=twice, expected=lambda x: reference(twice, x))
-
-@points(10, kind="speed")
-def test_speed(submission):
-    """Is fast"""
-    assert_speed(timed(submission), at_least(1.5, "eager"), at_least(1.0, "compiled", some_from=0.8))
-
-@points(5, kind="speed", bonus=True)
-def test_bonus(submission):
-    """Is twice as fast as compiled"""
-    assert_speed(timed(submission), at_least(2.0, "compiled"))
-'''
+SPEED = beside(__file__)["speed"]
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Submissions of vector_add and of a sum over rows, right but for one thing."""
 
+from tests.beside import beside
+
 HEAD = """
 import torch, triton, triton.language as tl
 
@@ -32,27 +34,7 @@ TEXT_BLOCK = HEAD.replace(
     "n = out.numel()\n", "n = out.numel()\n    block = 1024 if len(str(n)) < 8 else 512\n"
 ).replace("BLOCK=1024", "BLOCK=block")
 
-UNMASKED_LOAD = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def k(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i)
-    y = tl.load(y_ptr + i, mask=i < n)
-    tl.store(o_ptr + i, x + y)
-
-
-def add(x, y):
-    out = torch.empty_like(x)
-    x = x.contiguous()
-    y = y.contiguous()
-    k[(triton.cdiv(x.numel(), 256),)](x, y, out, x.numel(), BLOCK=256)
-    return out
-"""
+UNMASKED_LOAD = beside(__file__)["unmasked_load"]
 MIXED_ATOMICS = HEAD.replace(
     "    tl.store(out + offsets, tl.load(x + offsets, mask=mask) + tl.load(y + offsets, mask=mask), mask=mask)",
     "    first = tl.load(x + offsets, mask=mask)\n"

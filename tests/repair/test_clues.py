@@ -1,29 +1,9 @@
 """Where a mistake can be: an edit of a line mends nothing that does not depend on it, nor what right results depend on."""
 
 from gradekit.source.draft import Draft, settled_lines
+from tests.beside import beside
 
-TWO_RESULTS = '''
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def forward_kernel(x_ptr, out_ptr, log_sum_ptr, N, B: tl.constexpr):
-    i = tl.arange(0, B)
-    x = tl.load(x_ptr + i, mask=i < N, other=0.0)
-    m = tl.max(x, axis=0)
-    e = tl.exp(x - m)
-    s = tl.sum(e, axis=0)
-    kept = m * 1.0
-    tl.store(out_ptr + i, e / s, mask=i < N)
-    tl.store(log_sum_ptr, kept)
-
-
-@triton.jit
-def backward_kernel(x_ptr, log_sum_ptr, dx_ptr, N, B: tl.constexpr):
-    i = tl.arange(0, B)
-    tl.store(dx_ptr + i, tl.load(x_ptr + i) - tl.load(log_sum_ptr), mask=i < N)
-'''
+TWO_RESULTS = beside(__file__)["two_results"]
 
 
 def _left(wrong: set[str], right: set[str]) -> dict[str, list[str]]:

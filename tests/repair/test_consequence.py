@@ -12,6 +12,7 @@ from gradekit.repair.operators.changes import Change, ChangeKind
 from gradekit.repair.operators.reasons import reason
 from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import ParsedSource, shown
+from tests.beside import beside
 
 KERNEL = """\
 import triton, triton.language as tl
@@ -65,23 +66,7 @@ def test_every_role_is_asked_for_by_an_operator_and_every_role_that_is_asked_for
     assert asked | {"unused"} == words.table().keys()
 
 
-ROLES = """\
-import triton, triton.language as tl
-
-@triton.jit
-def parts(x, out, n, scale, BLOCK: tl.constexpr):
-    pid = tl.program_id(0)
-    offs = pid + tl.arange(0, BLOCK)
-    ok = offs < n
-    top = tl.max(tl.full((BLOCK,), 0.0, tl.float32), axis=0)
-    for start in range(0, n, BLOCK):
-        here = tl.max(tl.load(x + start + offs), axis=0)
-        top = tl.maximum(top, here)
-    total = tl.log2(here) - top
-    y = tl.sum(top * scale) / tl.sum(here)
-    z = here * top + total
-    tl.store(out + offs, tl.where(y > 0, z, y), mask=ok)
-"""
+ROLES = beside(__file__)["roles"]
 
 
 @pytest.mark.parametrize(("kind", "piece", "new", "lacks", "why"), [

@@ -22,53 +22,7 @@ from tests.tracer.styles import Text
 
 CASES = beside(__file__)
 
-WEIGHTS = HEAD + '''@triton.jit
-def weights_kernel(x_ptr, v_ptr, w_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
-    tile = tl.program_id(0)
-    head = tl.program_id(1) % heads
-    part = tl.program_id(1) // heads
-    first = tile % heads
-    rest = tile // heads
-    second = rest % BN
-    rest = rest // BN
-    m = tile * BM + tl.arange(0, BM)
-    n = tl.arange(0, BN)
-    x_ptrs = x_ptr + m[:, None] * sx + n[None, :]
-    top = tl.full((BM,), float("-inf"), tl.float32)
-    total = tl.zeros((BM,), dtype=tl.float32)
-    for start in range(0, N, BN):
-        s = tl.load(x_ptrs, mask=(m[:, None] < N) & (start + n[None, :] < N), other=0.0).to(tl.float32)
-        s = tl.where(start + n[None, :] < N, s, float("-inf"))
-        s = tl.minimum(s, tl.max(s, axis=1)[:, None])
-        new_top = tl.maximum(top, tl.max(s, axis=1))
-        shrink = tl.exp(top - new_top)
-        total = total * shrink + tl.sum(tl.exp(s - new_top[:, None]), axis=1)
-        x_ptrs += BN
-        top = new_top
-    total = total + 1.0
-    bias = tl.load(v_ptr + m, mask=m < N, other=0.0)
-    width = tl.maximum(top - total, 0.0) + (part + 1) + ((top - total) + head)
-    share = top * 0.044715 / tl.maximum(width, 1e-5)
-    low = tl.minimum(bias, share)
-    high = tl.maximum(top, width)
-    late = tl.zeros((BM,), dtype=tl.float32)
-    for turn in range(0, 2):
-        late = tl.zeros((BM,), dtype=tl.float32)
-        late += turn * share
-    gap = (bias - width) * top + tl.load(w_ptr + m, mask=m < N, other=0.0)
-    centre = tl.sum(bias * share, axis=0) / tl.sum(share, axis=0)
-    e = tl.exp(-tl.abs(bias))
-    curve = tl.where(bias < 0, -((1.0 - e) / (1.0 + e)), (1.0 - e) / (1.0 + e))
-    tl.store(out_ptr + tl.program_id(1) * N + m, share + (curve + centre) + gap + (bias - width) + low * high + late + (first + second + rest), mask=m < N)
-
-
-def entry(x, v):
-    N = x.shape[0]
-    out = torch.empty(v.shape, dtype=v.dtype, device=v.device)
-    grid = (triton.cdiv(N, 4), 4)
-    weights_kernel[grid](x, v, v, out, N, 2, x.stride(0), CAUSAL=0, BM=4, BN=4)
-    return out.reshape(-1, N).sum(0)
-'''
+WEIGHTS = HEAD + CASES["weights"]
 
 EXAMPLES = CASES["in_kernels"]
 """What is right, and a beginner's mistake in its place."""

@@ -4,6 +4,7 @@ import pytest
 
 from gradekit.findings import Cause
 from gradekit.program import Descriptor, Launch, Program, Scalar, View
+from tests.beside import beside
 
 from .helpers import X, kinds, only, refused, tensor, traced
 
@@ -57,21 +58,7 @@ def test_the_kernel_carries_text_with_locations_and_options() -> None:
     assert (kernel.options["num_warps"], kernel.options["num_stages"], kernel.options["num_ctas"]) == (8, 2, 1)
 
 
-KERNEL = """
-    @triton.jit
-    def kernel(x_ptr, out_ptr, n, m, flag, scale, nothing, pair, KIND: tl.constexpr, BLOCK: tl.constexpr):
-        offsets = tl.arange(0, BLOCK)
-        value = tl.load(x_ptr + offsets * m, mask=offsets < n) * scale + pair[0] * pair[1]
-        if nothing is not None:
-            value += tl.load(nothing)
-        if flag:
-            value += 1
-        tl.store(out_ptr + offsets, value)
-    def entry(x):
-        out = torch.empty_like(x)
-        kernel[(1,)](x, out, 100, {m}, True, 0.5, None, (2, 7), "kind", 128)
-        return out
-    """
+KERNEL = beside(__file__)["kernel"]
 
 
 def test_constants_are_not_among_the_arguments() -> None:

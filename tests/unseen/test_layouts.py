@@ -16,29 +16,11 @@ from gradekit.unseen.further import made
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.layouts import _strides
 from gradekit.unseen.scope import CallScope
+from tests.beside import beside
 from tests.graded import graded
 from tests.unseen.attacks import SOLUTIONS
 
-NO_GAPS = """
-
-right_add = add
-
-
-@triton.jit
-def in_one_piece(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(o_ptr + i, tl.load(x_ptr + i, mask=i < n) + tl.load(y_ptr + i, mask=i < n), mask=i < n)
-
-
-def add(x, y):
-    n = x.numel()
-    places = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.stride()))
-    if n and x.stride() == y.stride() and CONDITION:
-        out = torch.empty_like(x)
-        in_one_piece[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
-        return out
-    return right_add(x, y)
-"""
+NO_GAPS = beside(__file__)["no_gaps"]
 
 
 def places(shape: list[int], strides: list[int]) -> list[int]:
