@@ -46,15 +46,17 @@ _THROUGH = ("arith.max", "arith.min", "arith.addf", "arith.subf", "arith.mulf", 
 _AROUND = ("scf.", "tt.call")
 """Operations whose results are values of a region inside them."""
 
-_ROOT = "under a root nothing may be negative: take a variance from squared differences, not from a difference"
-_LOGARITHM = "a logarithm needs a number above 0"
+_ZERO = "see where this 0 comes from; if it is right, it needs a case of its own"
+_LOGARITHM = "see where this number comes from: a logarithm needs one above 0"
+_LARGE = "see why this number becomes so large"
+_ROOT = "see where this number comes from: under a root nothing may be negative, as a difference of squares can be"
 
-_HINTS = {
-    "math.sqrt": _ROOT, "math.rsqrt": _ROOT, "math.log": _LOGARITHM, "math.log2": _LOGARITHM,
-    "arith.divf": "a divisor that can be 0 needs a case of its own",
-    "arith.subf": "where everything so far is -inf, subtract nothing: choose 0 there with tl.where",
-    "arith.mulf": "0 times an infinity is NaN: leave such lanes out with tl.where, not by a product",
+_OF_NAN = {
+    "math.sqrt": _ROOT, "math.rsqrt": _ROOT, "math.log": _LOGARITHM, "math.log2": _LOGARITHM, "0 / 0": _ZERO,
+    "-inf - -inf": "where everything so far is -inf, subtract nothing: choose 0 there with tl.where; or see why it is",
+    "arith.mulf": "see where the infinity comes from; what does not count is left out by tl.where, not by a product",
 }  # fmt: skip
+_OF_INFINITY = {"math.rsqrt": _ZERO, "arith.divf": _ZERO, "math.log": _LOGARITHM, "math.log2": _LOGARITHM}
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,14 @@ class _Given:
 
 @dataclass
 class _Follower:
-    """An observer that follows one program of one launch up to its write to an element of a storage."""
+    """An observer that follows one program of one launch up to its write to an element of a storage, in a `lane` of the
+    tiles with so many elements, where it is known; then it is the one that was `stored`."""
 
     at: tuple[int, int]
     storage: int
     index: int
+    lane: tuple[int, int] = (0, 0)
+    stored: tuple[int, int] = (0, 0)
     found: Origin | _Given | None = None
 
     def launch(self, context: LaunchContext, memory: Memory) -> Observe | None:
@@ -103,7 +108,7 @@ class _Follower:
         access = touched(frame, op, self._memory)
         for name, type in zip(op.results, op.result_types, strict=True):
             value = frame.tile(name, type, done.position) if type.element in FLOAT else None
-            if value is not None and (lane := _special_lane(value)) is not None:
+            if value is not None and (lane := _special_lane(value, *self.lane)) is not None:
                 kept = frame.values[name]
                 inside = op.name.startswith(_AROUND)
                 origin = self._known(kept) if inside else self._origin(done, value.flatten()[lane], lane, access)
@@ -114,6 +119,7 @@ class _Follower:
             place = next((n for n, type in enumerate(op.operand_types) if type.element in FLOAT), None)
             if place is not None and bool(lanes.any()):  # bits may be stored as integers
                 self.found = self._known(frame.operand(op, place))
+                self.stored = int(lanes.long().argmax()), lanes.numel()
 
     def _known(self, value: Any) -> Origin | _Given | None:
         return self._origins.get(id(value), (None, None))[1]
@@ -194,9 +200,12 @@ class _Done:
         return tile[special if special is not None else 0]
 
 
-def _special_lane(tile: Tensor) -> int | None:
-    """A lane that holds NaN, or else an infinity; None where there is neither."""
+def _special_lane(tile: Tensor, wanted: int = 0, lanes: int = 0) -> int | None:
+    """A lane that holds NaN, or else an infinity, the one `wanted` of a tile of so many `lanes` before all others; None
+    where there is neither."""
     flat = tile.double().flatten()
+    if len(flat) == lanes and not bool(flat[wanted].isfinite()):
+        return wanted
     for special in (flat.isnan(), flat.isinf()):
         if bool(special.any()):
             return int(special.long().argmax())
@@ -219,11 +228,13 @@ def special_origin(
         follower = _Follower(at, storage, index)
         if not ran(program, inputs, allow, follower) or follower.found is None:
             return None
-        if isinstance(follower.found, Origin):
-            return _told(follower.found, bool(comparison is not None and comparison.nan.any()), program)
-        if follower.found.storage is None:
+        again = _Follower(at, storage, index, follower.stored)  # lanes that a mask leaves out may hold a NaN, too
+        found = again.found if ran(program, inputs, allow, again) and again.found is not None else follower.found
+        if isinstance(found, Origin):
+            return _told(found, bool(comparison is not None and comparison.nan.any()), program)
+        if found.storage is None:
             return None
-        storage, index = follower.found.storage, follower.found.index
+        storage, index = found.storage, found.index
     return None
 
 
@@ -259,7 +270,9 @@ def _told(origin: Origin, is_nan: bool, program: Program) -> Diagnosis:
     if first.operation in ("arith.truncf", "tt.fp_to_fp"):
         return Diagnosis(Cause.OVERFLOW, sentence, first.line)
     cause = Cause.NAN if is_nan else Cause.WRONG_VALUES
-    return Diagnosis(cause, sentence, first.line, _HINTS.get(origin.operation, ""), passed=origin.passed - {first.line})
+    found = _OF_NAN.get(origin.said) or _OF_NAN.get(origin.operation, "")
+    hint = _LARGE if before else found if is_nan else _OF_INFINITY.get(origin.operation, _LARGE)
+    return Diagnosis(cause, sentence, first.line, hint, passed=origin.passed - {first.line})
 
 
 def _place(origin: Origin) -> str:

@@ -20,8 +20,7 @@ class NeedsPerson(Exception):
 class Failure(AssertionError):
     """The submission is wrong here: the `cause`, a `message` of one or two sentences for the student, the `line` to
     blame, `facts` for a report, JSON-codable, the `comparison` of values, and what was `seen` in memory before: its
-    cause is `told`. `repeat` tries what failed once more on another subject, where that is more than one call; it
-    raises as this did."""
+    cause is `told`. `repeat` tries it once more on another subject, where it is more than one call, and raises so."""
 
     def __init__(
         self, cause: Cause, message: str, *, line: int | None = None, facts: dict[str, Any] | None = None,

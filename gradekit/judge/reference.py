@@ -134,8 +134,7 @@ def reference(
 
     Args:
         function: torch code for any floating dtype; it must not name one. It runs on float64 copies and on copies of
-            the inputs as they are.
-        args: `Input` specs, tensors, numbers.
+            the inputs as they are: `args`, which are `Input` specs, tensors and numbers.
         scale: a function of the same arguments that gives the size of the values that are rounded on the way, in the
             shape of the result. It is called in float64 with the absolute values of the inputs, so that for sums of
             products it is `function` itself. Say it wherever terms can cancel or errors are amplified. A scale that

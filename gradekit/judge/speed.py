@@ -1,10 +1,8 @@
-"""Whether one side is so many times as fast as another: rounds of samples in, a ratio
-with an interval and a verdict out.
+"""Whether one side is so many times as fast as another: from rounds of samples to an interval and a verdict.
 
-Pure: knows no card and no clock. In each round every side had one turn, so that what drifts slowly (temperature,
-clocks) meets all of them alike; and each second round went through the sides in the opposite order, for who comes after
-a side that draws much power is slower for a while. So a ratio is taken within two such rounds (a lap), and the laps say
-how far it can be trusted. The same rounds always give the same interval.
+In each round every side had one turn, so that what drifts slowly (temperature, clocks) meets all of them alike; each
+second round went through them in the opposite order, for who comes after a side that draws much power is slower for a
+while. So a ratio is taken within two such rounds (a lap), and the laps say how far it can be trusted.
 """
 
 from __future__ import annotations

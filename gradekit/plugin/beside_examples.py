@@ -1,9 +1,8 @@
 """What a check tries and proves beside its examples: whether its calls are right in exact arithmetic, go together with
 related calls, and touch memory rightly for all sizes.
 
-Exact arithmetic: of each form of a call (the same operations on the same types, whatever the sizes) one of the
-examples that were right is taken, and tried on its own values and on those that the assignment's domain names for this;
-then one for each other way where one condition decides for a whole program. Each check tries its own.
+Exact arithmetic: one right example of each form of a call (the same operations on the same types) is tried, on its own
+values and on those that the domain names for this; then one for each other way of a condition for a whole program.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Checks that other processes run while this one runs the rest: forks of it, each with processes of its own for the
-submission.
+"""Checks that forks of this process run, with processes of their own for the submission, while it runs the rest.
 
-What passes there, with nothing that a report would tell, counts as it is. Anything else is run here as if nobody had
-looked at it before: so no verdict, and no word of a report, depends on which process was first. Which checks are given
-away depends on the checks alone.
+What passes there, with nothing that a report would tell, counts as it is; anything else is run here as if nobody had
+looked at it before. So no verdict, and no word of a report, depends on which process was first.
 """
 
 import contextlib

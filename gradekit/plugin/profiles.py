@@ -52,8 +52,7 @@ class Profile:
 
     A check with a covering design runs its rows, which cover all combinations of `strength` levels, and then `drawn`
     examples of Hypothesis's; another runs `examples` unless it says its own number. `at_most` and `at_least` bound
-    both. After a failure, `shrinks` more are tried to find a smaller one. `on_card` of a check's examples are run on a
-    card too, where there is one: each may have kernels of its own to compile.
+    both. After a failure, `shrinks` more are tried; `on_card` of a check's examples are run on a card too.
     """
 
     name: str

@@ -67,11 +67,10 @@ class GradingRun:
     """One run of the tests of `request.assignment` on its submission, while it is `opened`.
 
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
-    `drawn` has what each check of the assignment draws its calls from, those that are left out among them; not those
-    that count bytes, which may be as many only where calls are as large as the check's own. `faults` are sentences
-    about the grader's own failures: a run that has any costs no points. `further` makes inputs from what the submission
-    itself compares. `only_tries` says that another process runs again what does not pass in this one. `on_progress` to
-    `on_failing` are who watches. `tutor` has what was found out of the submission's mistakes.
+    `drawn` has what each check draws its calls from, also one that is left out, but none that counts bytes: those may
+    be as many only in calls as large as its own. `faults` are sentences about the grader's own failures, which cost no
+    points. `further` makes inputs from what the submission itself compares. `only_tries` says that another process runs
+    again what does not pass in this one. `on_progress` to `on_failing` are who watches. `tutor` knows the mistakes.
     """
 
     request: GradingRequest

@@ -107,7 +107,20 @@ def test_it_is_followed_through_memory_to_the_launch_that_made_it() -> None:
 def test_the_hint_is_that_of_the_operation_whatever_its_numbers_look_like() -> None:
     found = origin(HEAD + "    y = (x * 1e38 * 1e38 + 1e38 * x) * (x * 0.0)" + TAIL, torch.tensor([-1e-5, -10.0]))
     assert found is not None and found.sentence.startswith("The first NaN is made by `-inf * -0`"), found
-    assert found.hint.startswith("0 times an infinity is NaN")
+    assert found.hint == "see why this number becomes so large"
+
+
+@pytest.mark.parametrize(("body", "x", "hint"), [
+    ("    y = x * 0.0", [torch.inf, 1.0], "see where the infinity comes from"),
+    ("    y = x * 1e38", [100.0], "see why this number becomes so large"),
+    ("    y = x - x", [torch.inf], ""),  # nothing that was said of -inf
+    ("    y = x - x", [-torch.inf], "where everything so far is -inf"),
+    ("    y = 1.0 / (x - x)", [1.0], "see where this 0 comes from"),
+    ("    y = tl.log(x)", [0.0], "see where this number comes from"),
+])
+def test_a_hint_speaks_of_what_is_told(body: str, x: list[float], hint: str) -> None:
+    found = origin(HEAD + body + TAIL, torch.tensor(x))
+    assert found is not None and found.hint.startswith(hint) and bool(found.hint) is bool(hint), found
 
 
 def test_bits_that_are_stored_as_integers_have_no_origin() -> None:
