@@ -10,6 +10,7 @@ def kernel(
     Q, K, V, L, O, sqb, sqh, sqd, skb, skh, sks, skd, svb, svh, svs, svd, sl, scale,
     H: tl.constexpr, G: tl.constexpr, D: tl.constexpr, BG: tl.constexpr, BS: tl.constexpr, BD: tl.constexpr,
 ):
+    skb, svb = tl.cast(skb, tl.int64), tl.cast(svb, tl.int64)
     h = tl.program_id(0)
     b = tl.program_id(1)
     n = tl.load(L + b * sl)

@@ -12,6 +12,7 @@ def decode_kernel(
     q_heads, group, sm_scale,
     D: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr,
 ):
+    skb, svb = tl.cast(skb, tl.int64), tl.cast(svb, tl.int64)
     b = tl.program_id(0) // q_heads
     h = tl.program_id(0) % q_heads
     kv_h = h // group

@@ -14,6 +14,7 @@ def zero_kernel(out_ptr, size, BLOCK: tl.constexpr):
 @triton.jit
 def add_kernel(crow_ptr, col_ptr, val_ptr, b_ptr, out_ptr, s_crow, s_col, s_val, s_bk, s_bn, N, M, nnz,
                CHUNK: tl.constexpr, BLOCK_N: tl.constexpr):
+    s_bk = tl.cast(s_bk, tl.int64)
     n = tl.arange(0, BLOCK_N)
     first = tl.program_id(0) * CHUNK
     row = 0

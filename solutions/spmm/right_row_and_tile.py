@@ -10,6 +10,7 @@ def spmm_kernel(
     crow_ptr, col_ptr, val_ptr, b_ptr, out_ptr, s_crow, s_col, s_val, s_bk, s_bn, K, N,
     BLOCK_E: tl.constexpr, BLOCK_N: tl.constexpr,
 ):
+    s_bk = tl.cast(s_bk, tl.int64)
     row = tl.program_id(0)
     n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     start = tl.load(crow_ptr + row * s_crow)

@@ -8,6 +8,7 @@ import triton.language as tl
 @triton.jit
 def scores_kernel(q, k, lengths, scores, group, S, sq0, sq1, sq2, sk0, sk1, sk2, sk3, sl, scale,
                   D: tl.constexpr, BS: tl.constexpr, BD: tl.constexpr):
+    sk0 = tl.cast(sk0, tl.int64)
     tile, h, b = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     length = tl.load(lengths + b * sl)
     s = tile * BS + tl.arange(0, BS)
@@ -32,6 +33,7 @@ def softmax_kernel(scores, S, BLOCK: tl.constexpr):
 @triton.jit
 def values_kernel(scores, v, lengths, out, group, S, sv0, sv1, sv2, sv3, sl,
                   D: tl.constexpr, BS: tl.constexpr, BD: tl.constexpr):
+    sv0 = tl.cast(sv0, tl.int64)
     h, b = tl.program_id(0), tl.program_id(1)
     length = tl.load(lengths + b * sl)
     d = tl.arange(0, BD)

@@ -16,7 +16,7 @@ def kernel(CROW, COL, VAL, B, C, sc, sk, sv, sb0, sb1, M, N, BM: tl.constexpr, B
     for step in range(tl.max(last - first, 0)):
         at = first + step
         live = at < last
-        k = tl.load(COL + at * sk, mask=live, other=0)
+        k = tl.load(COL + at * sk, mask=live, other=0).to(tl.int64)
         v = tl.load(VAL + at * sv, mask=live, other=0).to(tl.float32)
         b = tl.load(B + k[:, None] * sb0 + cols[None, :] * sb1, mask=live[:, None] & (cols[None, :] < N), other=0)
         acc += v[:, None] * b
