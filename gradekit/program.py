@@ -22,7 +22,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Union
 
 ITEMSIZE = {
@@ -34,6 +34,9 @@ ITEMSIZE = {
 
 ADDRESS_GAP = 1 << 40
 """Bytes between the addresses of two storages, so that an address tells its storage, and one past the end has none."""
+
+FAR = (1 << 31) - (1 << 21)
+"""So many elements from the first to the last, and memory has not all of a tensor's storage (`Fold`)."""
 
 MOST_IN_A_TILE = 1 << 20
 """Elements of the largest tile that Triton takes."""
@@ -60,6 +63,22 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """How memory holds a tensor whose steps along one dimension are very long: of every `period` bytes the first `kept`
+    alone. Kernels know its elements by the storage that it would have."""
+
+    period: int
+    kept: int
+
+    def held(self, view: View) -> View:
+        """A view of the tensor as one of what memory holds."""
+        size = ITEMSIZE[view.dtype]
+        ends = (divmod(number * size, self.period) for number in (view.offset, *view.stride))
+        offset, *stride = ((periods * self.kept + rest) // size for periods, rest in ends)
+        return View(view.storage, view.dtype, view.shape, tuple(stride), offset)
+
+
+@dataclass(frozen=True)
 class View:
     """A tensor: `storage` seen as `dtype`; `shape`, `stride` and `offset` count elements of that dtype."""
 
@@ -80,6 +99,20 @@ class View:
         if self.numel == 0:
             return self.offset
         return self.offset + 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
+
+    @property
+    def fold(self) -> Fold | None:
+        """How memory holds it; None where that is as it lies."""
+        if self.reach <= FAR:
+            return None
+        step, count = max(zip(self.stride, self.shape, strict=True))
+        kept = (self.reach - (count - 1) * step) // 16 * 16 + 32  # and some elements that it does not have
+        return Fold(step * ITEMSIZE[self.dtype], kept * ITEMSIZE[self.dtype]) if kept < step else None
+
+    @property
+    def held(self) -> View:
+        """As a view of what memory holds."""
+        return self.fold.held(self) if self.fold else self
 
     @property
     def expanded(self) -> bool:
@@ -236,6 +269,7 @@ class Program:
     multiples of ADDRESS_GAP. The first `kept` of the steps were made before the call, by the import or by an
     earlier call, and the call uses what they made. `multiprocessors` is how many of them the host was told that the
     GPU has, or 0 where it has not asked. `empty_grids` are the lines of launches without a program, which are no step.
+    Of storages that have one, `folds` says how memory holds them: so are views meant then, but for those of launches.
     """
 
     inputs: tuple[View, ...]
@@ -249,6 +283,7 @@ class Program:
     multiprocessors: int = 0
     kept: int = 0
     empty_grids: tuple[Source, ...] = ()
+    folds: dict[int, Fold] = field(default_factory=dict)
 
     @property
     def kept_allocations(self) -> list[Allocate]:
@@ -305,7 +340,7 @@ def every_step(steps: Iterable[Step]) -> Iterator[Step]:
 
 _NOUNS: dict[str, type] = {
     noun.__name__: noun
-    for noun in (Source, View, Scalar, Descriptor, Allocate, Fill, Copy, Literal, Aten, Launch, Choice, Kernel, Program)
+    for noun in (Source, View, Fold, Scalar, Descriptor, *typing.get_args(Step), Kernel, Program)
 }
 
 
@@ -379,6 +414,22 @@ def replaced(value: Any, leaf: Callable[[Any], Any]) -> Any:
         return {key: replaced(item, leaf) for key, item in value.items()}
     parts = parts_of(kind)
     return kind(*[replaced(getattr(value, name), leaf) for name in parts]) if parts else value
+
+
+def folded(program: Program) -> Program:
+    """The program of a call with tensors that memory does not hold as they lie."""
+    folds = {view.storage: view.fold for view in program.inputs if view.fold}
+
+    def held(part: Any) -> Any:
+        if isinstance(part, View) and part.storage in folds:
+            return folds[part.storage].held(part)
+        return part if isinstance(part, Launch) else None
+
+    inputs, steps, results = (replaced(part, held) for part in (program.inputs, program.steps, program.results))
+    sizes = {view.storage: view.reach * ITEMSIZE[view.dtype] for view in inputs if view.storage in folds}
+    storages = program.storages | sizes
+    found = replace(program, inputs=inputs, storages=storages, steps=steps, results=results, folds=folds)
+    return found if folds else program
 
 
 def add_nouns(*nouns: type) -> None:

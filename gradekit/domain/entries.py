@@ -49,6 +49,7 @@ class Tensor:
     ascending: whole numbers that never decrease
     written: "in place" where a call may read and write it, "out" where it writes it and cannot know what it held
     optional: None may be passed for it; then also for those after it
+    far: a dimension along which its elements may lie so far apart that offsets need more than 32 bits
     """
 
     name: str
@@ -60,6 +61,7 @@ class Tensor:
     ascending: bool = False
     written: str = ""
     optional: bool = False
+    far: str = ""
 
 
 @dataclass(frozen=True)

@@ -286,7 +286,8 @@ class CheckedMemory(LaunchMemory):
         for owner in owners.unique().tolist():
             mine = lanes.keep(owners == owner)
             index = (mine.index - owner * ADDRESS_GAP).div(lanes.itemsize, rounding_mode="floor")
-            yield replace(mine, index=index, storage=self.storages.get(owner))
+            storage = self.storages.get(owner)
+            yield replace(mine, index=storage.held(index, lanes.itemsize) if storage else index, storage=storage)
 
     def _inside(self, cause: Cause, lanes: Lanes) -> Lanes:
         """Those that are in bounds; the others are an incident."""

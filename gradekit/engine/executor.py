@@ -155,10 +155,10 @@ def option_count(program: Program) -> int:
 class _Execution:
     def __init__(self, setup: Setup, meter: Meter, careful: bool) -> None:
         self.setup, self.program, self.meter, self.careful = setup, setup.program, meter, careful
-        self.memory, self.traffic, self.counters = Memory(self.program.addresses), Traffic(), Counters()
+        self.memory, self.traffic = Memory(self.program.addresses, self.program.folds), Traffic()
         self.incidents: list[Incident] = []
         meter.incidents = self.incidents
-        self.prints: list[str] = []
+        self.prints, self.counters = list[str](), Counters()
         self.grids: list[tuple[int, int, int]] = []
         self.in_place = self.begins_anew = False
         self.ways: Ways = {}

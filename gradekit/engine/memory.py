@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Limit
-from gradekit.program import ADDRESS_GAP, View
+from gradekit.program import ADDRESS_GAP, Fold, View
 
 POISON = 0xFF
 """Byte that fills memory nobody has written."""
@@ -24,6 +24,7 @@ class Storage:
 
     An input is never to be written. `address` is where it begins in the virtual address space.
     A `fresh` one has been allocated and not looked at: its poison and its map are made when somebody first asks.
+    Where there is a `fold`, `data` has what it keeps.
     """
 
     id: int
@@ -34,11 +35,23 @@ class Storage:
     written: Tensor | None = None
     owned: bool = False
     fresh: bool = False
+    fold: Fold | None = None
     _views: dict[torch.dtype, Tensor] = field(default_factory=dict)
 
     def count(self, itemsize: int) -> int:
         """How many whole elements of `itemsize` bytes it holds."""
         return self.data.numel() // itemsize
+
+    def held(self, elements: Tensor, itemsize: int) -> Tensor:
+        """Elements (int64) as kernels know them, by their places in `data`: outside of it where it keeps none."""
+        if self.fold is None:
+            return elements
+        places = elements * itemsize
+        turn = places.div(self.fold.period, rounding_mode="floor")
+        rest = places - turn * self.fold.period
+        beside = (places < 0) | (rest >= self.fold.kept)
+        found = torch.where(beside, places + (places >= 0) * self.data.numel(), turn * self.fold.kept + rest)
+        return found.div(itemsize, rounding_mode="floor")
 
     def typed(self, dtype: torch.dtype) -> Tensor:
         """All of it as a 1-D tensor of `dtype` that shares its memory."""
@@ -100,12 +113,13 @@ class Storage:
 
 
 class Memory:
-    """The storages of one run, by id; `addresses` places those whose addresses the program has written down."""
+    """The storages of one run, by id; `addresses` places those whose addresses the program has written down, `folds`
+    says how some are held."""
 
-    def __init__(self, addresses: Mapping[int, int] | None = None) -> None:
+    def __init__(self, addresses: Mapping[int, int] | None = None, folds: Mapping[int, Fold] | None = None) -> None:
         self.storages: dict[int, Storage] = {}
         self.allocated = 0
-        self._addresses = addresses or {}
+        self._addresses, self._folds = addresses or {}, folds or {}
 
     def _address(self, id: int) -> int:
         told = self._addresses.get(id, 0)
@@ -119,12 +133,14 @@ class Memory:
     def place_input(self, id: int, data: Tensor, written: Tensor | None = None, unit: int = 1) -> Storage:
         """An input's bytes (shared, not copied until somebody stores to them);
         elements of no view count as unwritten."""
-        self.storages[id] = Storage(id, data, self._address(id), is_input=True, unit=unit, written=written)
+        address, fold = self._address(id), self._folds.get(id)
+        self.storages[id] = Storage(id, data, address, is_input=True, unit=unit, written=written, fold=fold)
         return self.storages[id]
 
     def allocate(self, id: int, nbytes: int) -> Storage:
         """`nbytes` of poison."""
-        self.storages[id] = Storage(id, torch.empty([nbytes], dtype=torch.uint8), self._address(id), fresh=True)
+        data = torch.empty([nbytes], dtype=torch.uint8)
+        self.storages[id] = Storage(id, data, self._address(id), fresh=True, fold=self._folds.get(id))
         self.allocated += nbytes
         return self.storages[id]
 

@@ -59,7 +59,8 @@ def _of_addresses(addresses: Tensor, active: Tensor, itemsize: int, memory: Memo
     if storage is None:
         return TouchedElements(None, addresses, active, itemsize)
     inside = active & (gaps == storage.address // ADDRESS_GAP)
-    return TouchedElements(storage, (addresses - storage.address) // itemsize, inside, itemsize)
+    elements = storage.held((addresses - storage.address) // itemsize, itemsize)
+    return TouchedElements(storage, elements, inside, itemsize)
 
 
 # --- who wrote what last ----------------------------------------------------------------------------------------------

@@ -123,12 +123,12 @@ class Input:
 
     @property
     def storage_size(self) -> int:
-        """The elements of its storage: the smallest that holds the view, where it is no view of a `base`."""
+        """The elements of its storage in memory: the smallest that holds the view, where it is no view of a `base`."""
         return self.base or self._reach
 
     @property
     def _reach(self) -> int:
-        return self.view(0).reach
+        return self.view(0).held.reach
 
     @property
     def identity(self) -> Any:
@@ -151,9 +151,9 @@ class Input:
         return (strided, self.numel, len(self.shape), self.offset, _DTYPE_ORDER[self.dtype], profile, self.seed)
 
     def tensor(self) -> torch.Tensor:
-        """The CPU tensor, with exactly these strides and offset; treat it as read-only, for it is shared. Elements of
-        its storage that the view does not reach are poison: NaN, or the largest integer. Raises BrokenPromise where its
-        kind of values gives others than the domain promises."""
+        """The CPU tensor, with exactly these strides and offset, or those of `View.held`; treat it as read-only, for it
+        is shared. Elements of its storage that the view does not reach are poison: NaN, or the largest integer. Raises
+        BrokenPromise where its kind of values gives others than the domain promises."""
         found = _tensors.get(self)
         if found is None:
             found = _tensor(self)
@@ -290,5 +290,6 @@ def _tensor(spec: Input) -> torch.Tensor:
     own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
     generator = torch.Generator().manual_seed(spec.seed)
     made = _kept(spec, value_kinds.make(spec.profile, own, dtype, generator))
-    storage.as_strided(own, spec.stride, spec.offset).copy_(made)
-    return storage.as_strided(spec.shape, spec.stride, spec.offset)
+    held = spec.view(0).held
+    storage.as_strided(own, held.stride, held.offset).copy_(made)
+    return storage.as_strided(spec.shape, held.stride, held.offset)

@@ -243,10 +243,10 @@ class Runs:
         try:
             seen = self._in_all_configurations(case)
         except engine.Unsupported as error:
-            if self._device.card is None:
+            if self._device.card is None or case.program.folds:
                 raise
             return self._by_the_card_alone(case, error)
-        if self._device.card is None or seen.findings or not self._share.takes():
+        if self._device.card is None or case.program.folds or seen.findings or not self._share.takes():
             return seen
         options = rules.options(case.program)
         turn = self._share.taken % len(options)  # each configuration gets its turn

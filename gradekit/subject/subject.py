@@ -25,7 +25,7 @@ from gradekit.judge.contents import Results
 from gradekit.judge.evidence import UPSTREAM
 from gradekit.judge.failure import Idle
 from gradekit.origins import Explored, Origins
-from gradekit.program import Argument, Program
+from gradekit.program import Argument, Program, folded
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import Limit, digest, rules
 from gradekit.subject.call_spec import (
@@ -404,7 +404,7 @@ class Subject:
         return again
 
     def _traced(self, tracer: Tracer, form: Form) -> Program:
-        found = tracer.trace_form(form)
+        found = folded(tracer.trace_form(form))
         return found if form.wanted else self._runs.contracts.program(form.entry, form.args, found)
 
     def _trace_ahead(self) -> None:
