@@ -7,6 +7,7 @@ not land in a neighbour. Memory that nobody has written holds 0xFF bytes: NaN in
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -133,15 +134,15 @@ class Memory:
     def place_input(self, id: int, data: Tensor, written: Tensor | None = None, unit: int = 1) -> Storage:
         """An input's bytes (shared, not copied until somebody stores to them);
         elements of no view count as unwritten."""
-        address, fold = self._address(id), self._folds.get(id)
-        self.storages[id] = Storage(id, data, address, is_input=True, unit=unit, written=written, fold=fold)
-        return self.storages[id]
+        return self._placed(id, data, is_input=True, unit=unit, written=written)
 
     def allocate(self, id: int, nbytes: int) -> Storage:
         """`nbytes` of poison."""
-        data = torch.empty([nbytes], dtype=torch.uint8)
-        self.storages[id] = Storage(id, data, self._address(id), fresh=True, fold=self._folds.get(id))
         self.allocated += nbytes
+        return self._placed(id, torch.empty([nbytes], dtype=torch.uint8), fresh=True)
+
+    def _placed(self, id: int, data: Tensor, **more: Any) -> Storage:
+        self.storages[id] = Storage(id, data, self._address(id), fold=self._folds.get(id), **more)
         return self.storages[id]
 
 

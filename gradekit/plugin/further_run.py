@@ -26,7 +26,7 @@ from gradekit.source.unfollowed import host_text
 from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, fits
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.host_inputs import HostInputs, one_size_apart, varied
+from gradekit.unseen.host_inputs import HostInputs, far_apart, one_size_apart, varied
 from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes, first_of
 from gradekit.unseen.search import constant_ways
@@ -58,7 +58,8 @@ class FurtherInputs:
         self._keeps = any("autotune" not in lines[number - 1] for number in keeping(subject.submission.text))
         self._stretches, self._longest = LongDimensions(checks), LongestCalls(subject, checks)
         self._checks = checks
-        self._first, self._paths = first_of(checks, lambda *check: [kind_of(*check)]), dict[str, Path | None]()
+        self._first = first_of(checks, lambda check, draws: [kind_of(check, draws), *_far(draws)])
+        self._paths = dict[str, Path | None]()
 
     def run(
         self, check: str, test: Any, design: Design | None, examples: Examples, fixtures: dict[str, Any],
@@ -71,8 +72,7 @@ class FurtherInputs:
             return
         name, draws = drawn
         self._left, self._work = dict(MOST_HERE), 0
-        self._usual.clear()
-        self._alone.clear()
+        self._usual, self._alone = set(), []
         self._rows = [(one.row, one.given[name]) for one in (design.planned if design else ())]
         self._check, far = check, self._keeps or self._first.get(kind_of(check, draws)) == check
         self._host = HostInputs(HostBranches(self._explore, self._names, self._paths, by_layout=self._asks), far)
@@ -115,8 +115,9 @@ class FurtherInputs:
             forms = self._traced()
             special = [] if turn else [*itertools.islice(looked_up(draws, forms, self._text.keys), Limit.LOOKED_UP)]
             usual = next((form for form in forms if fits(draws, form) and form.elements), None)
-            if usual is not None and self._keeps and not turn:
-                special += one_size_apart(draws, usual)
+            if usual is not None and not turn:
+                special += one_size_apart(draws, usual) if self._keeps else ()
+                special += far_apart(draws, usual, [k[-1] for k in _far(draws) if self._first.get(k) == self._check])
             calls = self._host.further(draws, forms)
             self._usual |= set() if turn else {path.way for path in self._host.paths}
             self._see_kernels()
@@ -214,10 +215,10 @@ class FurtherInputs:
         return [self._forms[key] for key in made]
 
     def _seen_and_unseen(self, found: FurtherRun) -> dict[str, Any]:
-        told, (of, seen) = self._host.as_data(), self._kernels.counts
+        told, kernels = self._host.as_data(), self._kernels.as_data()
         untried = [{"line": line, "what": what} for line, what in found.untried]
-        unseen = [*told["unseen"], *self._kernels.unseen(), *untried]
-        data = {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[: Limit.UNSEEN_NAMED]}
+        data = {key: told[key] + kernels[key] for key in told}
+        data["unseen"] = [*data["unseen"], *untried][: Limit.UNSEEN_NAMED]
         lost, opaque = self._host.branches.lost, self._host.branches.opaque
         few = ((line, f"whole numbers may need more than {n} bits") for line, n in self._kernels.few_bits.items())
         unfollowed = dict.fromkeys([*self._text.unfollowed(lost), *sorted(opaque), *few])
@@ -230,6 +231,12 @@ class FurtherInputs:
             return self._subject.explore(Form(form.entry, form.args, form.wanted))
         except TraceError:
             return None
+
+
+def _far(draws: Draws) -> list[tuple[str, bool, str]]:
+    """The tensors whose elements may lie far apart, of a check that is about layouts; equal for those of an entry."""
+    far = (one.name for one in draws.tensors if one.far and len(dict(draws.layouts)[one.name]) > 1)
+    return [(draws.entry.name, draws.upstream, name) for name in far]
 
 
 def _lies(tensors: Sequence[View | Input]) -> Hashable:
@@ -274,23 +281,15 @@ class LongestCalls:
         return None
 
     def _steady(self, call: LongCall) -> bool:
+        """Whether host code executes as many instructions for long dimensions as for short ones."""
         key = call.form.entry, call.name
         if key not in self._is_steady:
-            self._is_steady[key] = self._takes_as_long(call)
-        return self._is_steady[key]
-
-    def _takes_as_long(self, call: LongCall) -> bool:
-        """Whether host code executes as many instructions for long dimensions as for short ones."""
-        before = 0
-        for form in call.growing():
+            counts = itertools.pairwise(self._subject.instructions(one.entry, one.args) for one in call.growing())
             try:
-                instructions = self._subject.instructions(form.entry, form.args)
+                self._is_steady[key] = all(not less or more <= Limit.GOES_OVER * less for less, more in counts)
             except TraceError:
-                return False
-            if before and instructions > Limit.GOES_OVER * before:
-                return False
-            before = instructions
-        return True
+                self._is_steady[key] = False
+        return self._is_steady[key]
 
 
 def shortage_of(subject: Subject, call: LongCall) -> Failure | None:

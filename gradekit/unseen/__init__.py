@@ -23,7 +23,7 @@ class Limit:
     LOOPS = 2  # of one check, tried with each kind of values and each group of dtypes that the kernel treats alike
     PARTS, KEPT_VALUES = 64, 50  # of a sum that is followed; for the next decision
     KEPT_SETS = 16  # of candidates: of at most 4 MB each
-    LAYOUTS = 1 << 14  # candidates for the layouts of tensors
+    LAYOUTS, TOGETHER = 1 << 14, 8  # candidates for the layouts of tensors; combinations of sizes, to one by itself
 
     # further calls
     ELEMENTS, PRODUCT = 1 << 23, 1 << 26  # the most, and the product of all sizes: what a matrix product costs
@@ -36,7 +36,7 @@ class Limit:
     MANY_ELEMENTS = 1 << 12  # beside so large a call a larger one is made: the last of many may be right by chance
     HARDLY_MORE = 1.25  # times the fewest elements
     # sizes that fill tiles to their ends; those of calls with some thousand elements in several rows
-    WHOLE, ROOMY = 256, 48
+    WHOLE, ROOMY, FEW = 256, 48, 9
     SAMPLE, WIDER = 4096, 2  # elements by which a kind's range is told; how far beyond it the next seed may draw
 
     # long dimensions: primes, or nearly, which no tile divides

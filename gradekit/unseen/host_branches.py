@@ -167,7 +167,8 @@ class Path:
 
     def held(self, values: Sequence[Any]) -> list[Any]:
         """For each comparison whether it goes as it did, by the terms' values; None where that is not known."""
-        return [_holds(condition, values) for condition, _ in self.steps]
+        each = ((holds(condition, values), condition.held) for condition, _ in self.steps)
+        return [None if found is None else found == held for found, held in each]
 
     def at_limits(self, values: Sequence[Any]) -> list[Any]:
         """For each comparison that is a limit (`Condition` "<" with a number above 1) where both sides are equal, so
@@ -218,11 +219,6 @@ class Path:
         if form.key not in self._values_of:
             self._values_of[form.key] = self.values(form.leaves)
         return self._values_of[form.key]
-
-
-def _holds(condition: Condition, values: Sequence[Any]) -> Any:
-    found = holds(condition, values)
-    return None if found is None else found == condition.held
 
 
 def _level(terms: Sequence[Leaf], condition: Condition, values: Sequence[Any]) -> Any:

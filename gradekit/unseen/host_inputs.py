@@ -3,14 +3,14 @@
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from gradekit.inputs.covering import Row
-from gradekit.inputs.draws import Draws, shape_of
+from gradekit.inputs.draws import Draws, shape_of, shape_parts
 from gradekit.inputs.layouts import place, variants
 from gradekit.inputs.spec import Input
 from gradekit.unseen import Limit
@@ -22,38 +22,30 @@ from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
 
 @dataclass
 class HostInputs:
-    """What a check has seen of a submission's host code, its `branches`: `narrowly` are the ways that it has gone with
-    sizes that it lists itself, `tried` those that it has made a further call for, `paths` those of the calls that were
-    looked at last. Where it `goes_far`, other promised sizes are its own too."""
+    """What a check has seen of a submission's host code, its `branches`: `tried` are the ways that it has made another
+    call for, `paths` those of the calls that were looked at last. Where it `goes_far`, it tries all promised sizes."""
 
     branches: HostBranches
     goes_far: bool = True
-    narrowly: set[Way] = field(default_factory=set)
     tried: set[Way] = field(default_factory=set)
     paths: list[Path] = field(default_factory=list)
     search: Search = field(default_factory=Search)
-    _solved: dict[tuple[Way, CallScope], tuple[list[dict[str, int]], bool]] = field(default_factory=dict)
 
     def further(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
         """Calls for the ways that none of these `forms`, which the check has run, has gone: one for each before another
         for any, since a check has room for few."""
         first = not self.branches.ways
         paths = self.paths = self.branches.look_at([form for form in forms if fits(draws, form)])
-        if first:
-            self.narrowly |= {(branch, way) for branch, ways in self.branches.ways.items() for way in ways}
-        found, asked = dict[HostBranch, list[FurtherCall]](), set[Hashable]()
-        by_layout, vain = self.branches.by_layout, Counter[HostBranch]()
-        each = ((one, self.branches.unseen_so(one.path, one.step)) for one in self._wanted(paths))
-        left = (
-            (one, lies) for one, lies in each if not by_layout
-            or vain[one.branch] < Limit.IN_VAIN and (lies - asked or not found.get(one.branch))
-        )  # fmt: skip
-        for turn, (wanted, lies) in enumerate(itertools.islice(left, Limit.SOLVED_ON_HOST * (1 + 2 * by_layout))):
-            if not found.get(wanted.branch) or lies - asked:
-                calls = [*self._calls(draws, wanted, turn)]
-                found.setdefault(wanted.branch, []).extend(calls[:1] if found.get(wanted.branch) else calls)
+        found, asked, vain = dict[HostBranch, list[FurtherCall]](), set[Hashable](), Counter[HostBranch]()
+        turns = iter(range(Limit.SOLVED_ON_HOST * (1 + 2 * self.branches.by_layout)))
+        for one in self._wanted(paths):
+            mine, lies = found.setdefault(one.branch, []), self.branches.unseen_so(one.path, one.step)
+            is_new = vain[one.branch] < Limit.IN_VAIN and (not mine or lies - asked)
+            if is_new and (turn := next(turns, None)) is not None:
+                calls = [*self._calls(draws, one, turn)]
+                mine += calls[:1] if mine else calls
                 asked |= lies if calls else set()
-                vain[wanted.branch] += not calls
+                vain[one.branch] += not calls
         calls = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
         apart = one_apart(draws, paths[0].form) if first and paths and self.branches.by_layout else ()
         return [*apart, *calls, *self._up_to_numbers(draws, paths)]
@@ -106,47 +98,37 @@ class HostInputs:
         branch, way, form = wanted.branch, wanted.way, wanted.path.form
         is_new = self.branches.unseen(*wanted.path.steps[wanted.step])
         purpose = Purpose.BRANCH if is_new or not self.branches.by_layout else Purpose.BESIDE
-        for sizes, narrow in self._sized(draws, wanted, way):
+        tried = functools.partial(self.tried.add, way)
+        for sizes in self._sized(draws, wanted):
             turns = range(turn, turn + (4 if draws.derive else 1))  # computed sizes may be 1
             each = (made(draws, form, sizes, n, layouts_like(draws, form, n)) for n in turns)
             call = max(each, key=lambda call: min(arg.numel > 1 for arg in call if isinstance(arg, Input)))
             if all(arg.storage_size <= Limit.ELEMENTS for arg in call if isinstance(arg, Input)):
-                tried = functools.partial(self._note, way, narrow)
                 yield FurtherCall(call, branch.says(way[1]), branch.line, purpose, tried)
 
-    def _note(self, way: Way, narrow: bool) -> None:
-        self.tried.add(way)
-        self.narrowly |= {way} if narrow else set()
-
-    def _sized(self, draws: Draws, wanted: OtherWay, way: Way) -> list[tuple[dict[str, int], bool]]:
-        """With sizes that the check lists, and whether it does; where these do not serve and it did not go there, any
-        promised ones, if it goes so far. Where strides decide, they are chosen too."""
-        laid_out = self._laid_out(draws, wanted, True, {}) if wanted.step in wanted.path.asked_of_layout else []
-        if laid_out:
-            return [(laid_out[0], False)]
-        chosen, same_path = self._chosen(draws, wanted, way, wide=False)
-        narrow = same_path or not self.goes_far or way in self.narrowly
-        if not narrow:
-            wide, same_path = self._chosen(draws, wanted, way, wide=True)
-            chosen, narrow = (chosen, True) if chosen and not same_path else (wide, False)
-        sizes = chosen[:1] if way in self.tried else chosen
+    def _sized(self, draws: Draws, wanted: OtherWay) -> list[dict[str, int]]:
+        """With all comparisons before it as they were rather than most, and with sizes that the check lists rather than
+        any promised ones, if it goes so far. Where strides decide, they are chosen too."""
+        own = wanted.step in wanted.path.asked_of_layout and self._laid_out(draws, wanted, True, {})
+        if own:
+            return own[:1]
+        ways = itertools.product((True, False), (False, True)[: 1 + self.goes_far])
+        each = ((self._chosen(draws, replace(wanted, same_path=same), wide), wide) for same, wide in ways)
+        chosen, wide = next((one for one in each if one[0]), ([], False))
+        sizes = chosen[:1] if wanted.way in self.tried else chosen
         lies = self.branches.by_layout and wanted.path.strided and not isinstance(wanted, AtEnd)
         if not (lies or wanted.path.asked_of_layout):
-            return [(one, narrow) for one in sizes]
-        return [((self._laid_out(draws, wanted, not narrow, one) or [one])[0], narrow) for one in sizes]
+            return sizes
+        return [(self._laid_out(draws, wanted, wide, one) or [one])[0] for one in sizes]
 
-    def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> tuple[list[dict[str, int]], bool]:
-        """Sizes for which the comparison goes the other way; and whether all before it go as they did."""
+    def _chosen(self, draws: Draws, wanted: OtherWay, wide: bool) -> list[dict[str, int]]:
+        """Sizes for which the comparison goes the other way."""
         farthest = Limit.FAR if draws.free or wide else Limit.BEYOND
         scope = CallScope(sizes_alone(draws), rank_of(draws, wanted.path.form), wide, farthest)
-        if (way, scope) not in self._solved:
-            is_computed = not isinstance(wanted, AtEnd) and not scope.computed_leaves.isdisjoint(wanted.asked)
-            scopes = [*scope.in_each_choice(draws.choices, SEED)] if is_computed else [scope]
-            each = itertools.product(((replace(wanted, same_path=same), same) for same in (True, False)), scopes)
-            found = (([one | dict(near.given) for one in self.search.solutions(want, wanted.path, near)], same)
-                     for (want, same), near in each)  # fmt: skip
-            self._solved[way, scope] = next((one for one in found if one[0]), ([], False))
-        return self._solved[way, scope]
+        is_computed = not isinstance(wanted, AtEnd) and any(scope.named.get(n) in draws.derive for n in wanted.asked)
+        scopes = scope.in_each_choice(draws.choices, SEED) if is_computed else [scope]
+        each = ((self.search.solutions(wanted, wanted.path, near), dict(near.given)) for near in scopes)
+        return next(([one | given for one in sizes] for sizes, given in each if sizes), [])
 
 
 def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:
@@ -170,25 +152,27 @@ def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: 
                 place = int(torch.where(fits, alike, -1).argmax())
                 picks = {name: one for name, one in row.items() if not name.startswith("size ") and name not in columns}
                 sizes = {name: int(column[place]) for name, column in columns.items()} | dict(scope.given)
-                picks |= dict(scope.given)
-                if path.asked_of_layout:
-                    picks |= _lying(draws, form, [sizes], functools.partial(_lies_like, form))
+                picks |= dict(scope.given) | (_lying_like(draws, form, sizes) if path.asked_of_layout else {})
                 yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
                 break
 
 
 def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
-    """Two calls for each size, of which the second differs in it alone, and in strides where no layout of the check has
-    the same: what a submission has kept for the first, such as tiles that divide it, must not serve the second."""
+    """Two calls for each size, of which the second differs in it alone, and in strides where the check has no slices:
+    what a submission has kept for the first, such as tiles that divide it, must not serve the second."""
     scope = CallScope(sizes_alone(draws), rank_of(draws, form), True)
     for turn, name in enumerate(scope.sizes if not draws.derive else ()):
         columns = {one: torch.tensor([n, n]) for one, n in scope.near(37 + 2 * turn, 1 << 12).items()}
         columns[name] = torch.tensor([scope.nearest(name, n) for n in (64, 75)])
         first, second = ({one: int(column[place]) for one, column in columns.items()} for place in (0, 1))
         if first != second and bool(scope.allows(columns).all()):
-            picks = _lying(draws, form, (first, second), _same_strides)
             told = f"{name} is {second[name]}, after a call in which it was {first[name]}"
-            calls = [made(draws, form, sizes, turn, picks) for sizes in (first, second)]
+            calls = [made(draws, form, sizes, turn, {}) for sizes in (first, second)]
+            sliced = iter(["sliced_columns" in dict(draws.layouts)[tensor.name] for tensor in draws.tensors])
+            calls[0] = tuple(
+                replace(one, stride=other.stride) if isinstance(one, Input) and next(sliced) else one
+                for one, other in zip(*calls, strict=True)
+            )
             yield from (FurtherCall(call, told, purpose=Purpose.VARIED) for call in calls)
 
 
@@ -204,30 +188,31 @@ def one_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
             yield FurtherCall(call, told, purpose=Purpose.BESIDE)
 
 
-def _lying(
-    draws: Draws, form: TracedForm, sizes: Sequence[Mapping[str, int]], suits: Callable[[int, int, list[Any]], bool]
-) -> dict[str, Any]:
-    """What picks for each tensor the first layout that `suits` it, by the tensor's number, the number of the layout's
-    variant, and the strides that it has at each of these sizes; nothing where none does."""
-    picks: dict[str, Any] = {}
+def far_apart(draws: Draws, form: TracedForm, names: Collection[str]) -> Iterator[FurtherCall]:
+    """Calls in which the elements of one of these tensors lie so far apart along a dimension that only the last of them
+    are beyond what 32 bits reach."""
+    scope = CallScope(sizes_alone(draws), rank_of(draws, form), True)
     for number, tensor in enumerate(draws.tensors):
-        shapes = [shape_of(tensor, one, rank_of(draws, form)) for one in sizes]
-        words = ((one, one.partition(":")[0]) for one in dict(draws.layouts)[tensor.name])
-        every = ((one, word, n) for one, word in words for n in range(variants(word, len(shapes[0]))))
-        suited = ((one, n) for one, word, n in every if suits(number, n, [place(word, s, n)[0] for s in shapes]))
-        if found := next(suited, None):
-            picks |= {f"layout {tensor.name}": found[0], f"variant {tensor.name}": found[1]}
+        if tensor.name in names:
+            sizes = scope.near(Limit.FEW) | {tensor.far: scope.nearest(tensor.far, 3)}
+            step = (1 << 31) // max(sizes[tensor.far] - 1, 2) // 16 * 16 + 16
+            axis = shape_parts(tensor, scope.rank).index(tensor.far)
+            chosen = {**sizes, f"offset {number}": 0, f"stride {number} {axis}": step}
+            told = f"{tensor.name} has a stride of {step:,}, so that offsets pass 2**31"
+            yield FurtherCall(made(draws, form, chosen, number, {}), told, purpose=Purpose.VARIED)
+
+
+def _lying_like(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """What picks for each tensor the first layout in which the same strides are 0, and the same are larger, as in a
+    traced call."""
+    picks: dict[str, Any] = {}
+    for tensor, view in zip(draws.tensors, form.views, strict=False):
+        shape = shape_of(tensor, sizes, rank_of(draws, form))
+        words = [(one, one.partition(":")[0]) for one in dict(draws.layouts)[tensor.name]]
+        each = ((one, word, n) for one, word in words for n in range(variants(word, len(shape))))
+        alike = ((one, n) for one, word, n in each if _order(place(word, shape, n)[0]) == _order(view.stride))
+        picks |= dict(zip((f"layout {tensor.name}", f"variant {tensor.name}"), next(alike, ()), strict=False))
     return picks
-
-
-def _same_strides(_: int, variant: int, strides: Sequence[tuple[int, ...]]) -> bool:
-    """Whether the first variant of a layout has the same strides at all sizes."""
-    return variant == 0 and len({*strides}) == 1
-
-
-def _lies_like(form: TracedForm, number: int, _: int, strides: Sequence[tuple[int, ...]]) -> bool:
-    """Whether the same strides are 0, and the same are larger, as those of the call's tensor of this number."""
-    return number < len(form.views) and _order(strides[0]) == _order(form.views[number].stride)
 
 
 def _order(stride: Sequence[int]) -> tuple[tuple[bool, ...], list[int]]:

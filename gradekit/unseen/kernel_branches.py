@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +30,7 @@ from gradekit.engine.def_use import ATOMICS, LOADS, MOVED, STORES, DefUse
 from gradekit.engine.frame import dtype_of
 from gradekit.engine.kernel_facts import operations, parsed
 from gradekit.engine.ttir import Type
+from gradekit.engine.ttir_locations import line_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
 from gradekit.prove.terms import ZERO, Atom, Term, Truth, free, var
@@ -65,6 +67,11 @@ class KernelBranch:
     way: int
     dtypes: tuple[str, ...] = ()
 
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Sorts ways by lines."""
+        return self.line or 0, self.place, self.name, self.way, self.dtypes
+
     def says(self, never: str = "") -> str:
         """That a call goes the way, as a sentence, or that it is `never` gone."""
         if self.name == "scf.for":
@@ -90,36 +97,23 @@ class KernelText:
         self.flow = DefUse(self.module.functions.values())
         self.ops, self.made = self.flow.ops, self.flow.made
         self.arguments = dict(zip(self.module.entry.arguments, self.module.entry.argument_names, strict=True))
-        self._branches: dict[int, tuple[KernelBranch, ...]] = {}
         self.behind = functools.cache(self._behind)
-
-    def line(self, op: Op) -> int | None:
-        """The innermost line of the submission that the operation comes from."""
-        return next((line for file, line, _ in op.location if file == self.path), None)
-
-    @functools.cached_property
-    def places(self) -> list[tuple[int | None, str, int]]:
-        """For each operation its line, its name, and how many of that name stand before it on that line."""
-        counted: dict[tuple[int | None, str], int] = {}
-        found = []
-        for op in self.ops:
-            key = self.line(op), op.name
-            found.append((*key, counted.get(key, 0)))
-            counted[key] = counted.get(key, 0) + 1
-        return found
 
     def branches(self, ways: Mapping[int, int]) -> Iterator[tuple[KernelBranch, int, bool]]:
         """The ways of the operations that a run has come by, each with its number and whether a run has gone it."""
         for number, way in ways.items():
-            for branch in self._branches_of(number):
+            for branch in self._branches[number] if 0 <= number < len(self.ops) else ():
                 yield branch, number, bool(way & branch.way)
 
-    def _branches_of(self, number: int) -> tuple[KernelBranch, ...]:
-        if number not in self._branches and 0 <= number < len(self.ops):
-            line, name, place = self.places[number]
-            ways = _ways(self.ops[number])
-            self._branches[number] = tuple(KernelBranch(self.name, line, name, place, w, self.dtypes) for w in ways)
-        return self._branches.get(number, ())
+    @functools.cached_property
+    def _branches(self) -> list[list[KernelBranch]]:
+        """The ways of each operation, which is known by how many of its name stand before it on its line."""
+        counted, found = Counter[tuple[int | None, str]](), []
+        for op in self.ops:
+            key = line_of(op.location, self.path), op.name
+            found.append([KernelBranch(self.name, *key, counted[key], way, self.dtypes) for way in _ways(op)])
+            counted[key] += 1
+        return found
 
     @functools.cached_property
     def dtypes(self) -> tuple[str, ...]:
@@ -140,7 +134,7 @@ class KernelText:
     def few_bits(self) -> dict[int, int]:
         """With how few bits some whole numbers have to do, by lines: those that are added in 8 or 16 or cut to these,
         are or become a float of few, are what a float counts by, or share an integer with others."""
-        each = ((self.line(op), self._bits(op)) for op in reversed(self.ops))
+        each = ((line_of(op.location, self.path), self._bits(op)) for op in reversed(self.ops))
         return {line: bits for line, bits in each if line and bits}
 
     @functools.cached_property
@@ -313,11 +307,6 @@ class Place:
         operands, results = formulas(text).met.get(number, ([], []))
         return [*map(worked.value, operands)], [*map(worked.value, results)]
 
-    def operand(self, text: KernelText, number: int, position: int) -> Any:
-        """One of its operands."""
-        found, _ = self.values(text, number)
-        return found[position] if position < len(found) else None
-
 
 class _Worked(Evaluation):
     """Terms as columns, at a place."""
@@ -327,6 +316,7 @@ class _Worked(Evaluation):
         self.place, self.text = place, text
 
     def value(self, value: Value) -> Any:
+        value = value.offset if isinstance(value, SymbolicPointer) else value
         try:
             return self.term(value) if isinstance(value, Term) else self.truth(value)  # type: ignore[arg-type]
         except (Undefined, AttributeError):
@@ -394,10 +384,10 @@ def _left(text: KernelText, op: Op, way: int, place: Place) -> Any:
     position = 1 if op.name == "tt.load" else 2
     if len(op.operands) <= position or place.last_lane:  # each tile once
         return None if len(op.operands) <= position else False
-    ends = [end.operand(text, op.number, position) for end in (place, place.at_last_lane)]
-    if ends[0] is None or ends[1] is None:
+    ends = [end.values(text, op.number)[0][position:] for end in (place, place.at_last_lane)]
+    if not all(ends) or None in (ends[0][0], ends[1][0]):
         return None
-    first, last = (torch.as_tensor(end).bool() for end in ends)
+    first, last = (torch.as_tensor(end).bool() for end, *_ in ends)
     return first & last if way == WHOLE else ~first & ~last if way == NOTHING else first ^ last
 
 

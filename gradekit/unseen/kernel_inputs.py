@@ -39,7 +39,6 @@ class KernelInputs:
     _vain: set[KernelBranch] = field(default_factory=set)
     _seen_of: dict[str, dict[int, int]] = field(default_factory=dict)
     _texts: dict[str, KernelText] = field(default_factory=dict)
-    _far: set[KernelBranch] = field(default_factory=set)
     _groups: Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(default_factory=dict)
     search: Search = field(default_factory=Search)
 
@@ -66,7 +65,7 @@ class KernelInputs:
     def missing(self) -> list[Missing]:
         """The ways that no run of the check has gone, in the order of lines; of a kernel that does not treat all dtypes
         alike, those that none has gone with dtypes that it treats alike."""
-        return sorted((one for one in self._together.values() if one is not None), key=lambda one: one.order)
+        return sorted(filter(None, self._together.values()), key=lambda one: one.branch.order)
 
     @functools.cached_property
     def _together(self) -> dict[KernelBranch, Missing | None]:
@@ -78,11 +77,12 @@ class KernelInputs:
             found[together] = None if seen else first
         return found
 
-    def unseen(self) -> list[dict[str, Any]]:
-        """These, as the report record holds them."""
+    def as_data(self) -> dict[str, Any]:
+        """The ways of the check, as the report record holds them."""
         told = dict.fromkeys((one.branch.line, one.branch.says("never ")) for one in self.missing())
         told |= dict.fromkeys((want.line, want.says("never ")) for want, met in self._met.items() if not met)
-        return [{"line": line, "what": what} for line, what in told]
+        ways, unseen = self._together.values(), [{"line": line, "what": what} for line, what in told]
+        return {"of": len(ways), "seen": sum(missing is None for missing in ways), "unseen": unseen}
 
     @property
     def few_bits(self) -> dict[int, int]:
@@ -97,14 +97,8 @@ class KernelInputs:
     @functools.cached_property
     def _numbers(self) -> tuple[int, ...]:
         """The whole numbers that ways depend on, in the order of lines."""
-        every = sorted((self._first[branch] for branch in self._ways), key=lambda one: one.order)
+        every = (self._first[branch] for branch in sorted(self._ways, key=lambda branch: branch.order))
         return tuple(dict.fromkeys(n for one in every for n in numbers_in(one.behind, floating=False)))
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """How many ways there are, and how many have been seen."""
-        ways = self._together.values()
-        return len(ways), sum(missing is None for missing in ways)
 
     # --- by sizes -----------------------------------------------------------------------------------------------------
 
@@ -118,18 +112,23 @@ class KernelInputs:
                 if want.is_repeated and want.way and not self._met[want]:
                     self._loops.add(want)
             if known and not self._met[want] or want in self._loops:
-                each = ((path, self._solved(want, draws, path, far=True)) for path in paths)
-                path, sizes = next((one for one in each if one[1]), (None, ()))
-                if path is not None:
-                    yield from (FurtherCall(made(draws, path.form, n, 0, {}), want.says(), want.line) for n in sizes)
-                    yield from _in_each_kind(draws, path, sizes[0], want) if want in self._loops else ()
+                form, sizes = self._solved(want, draws, paths)
+                yield from (FurtherCall(made(draws, form, n, 0, {}), want.says(), want.line) for n in sizes)
+                if sizes and want in self._loops:
+                    yield from _in_each_kind(draws, form, sizes, want)
                     self._loops.discard(want)
 
-    def _solved(self, want: Missing | ConstantWay, draws: Draws, path: Path, far: bool) -> Sequence[dict[str, int]]:
-        """Sizes that take a path and meet a want; with `far`, all that the entry promises, of large tensors."""
-        scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, Limit.FAR if far else 1)
+    def _solved(
+        self, want: Missing | ConstantWay, draws: Draws, paths: Sequence[Path], far: Sequence[bool] = (True,)
+    ) -> tuple[TracedForm, Sequence[dict[str, int]]]:
+        """Sizes that take the first path for which there are some that meet a want, and a call that took it; with
+        `far`, all that the entry promises, of large tensors."""
         own = want.numbers if isinstance(want, ConstantWay) else ()
-        return self.search.solutions(want, path, scope, (*own, *self._numbers), ROUGH)
+        for wide, path in itertools.product(far, paths):
+            scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), wide, Limit.FAR if wide else 1)
+            if found := self.search.solutions(want, path, scope, (*own, *self._numbers), ROUGH):
+                return path.form, found
+        return TracedForm("", "", ()), ()
 
     def further(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> list[FurtherCall]:
         """Calls for what is missing, but for what earlier calls did not achieve."""
@@ -144,29 +143,21 @@ class KernelInputs:
         return [*self._by_size(draws, wanted, paths), *by_value(draws, wanted, mine)]
 
     def _by_size(self, draws: Draws, wanted: Sequence[Missing], paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        left = {one: one.launching(paths) for one in wanted if one.is_of_sizes}
-        for far in (False, True)[: 1 + self.goes_far]:
-            for path in paths:
-                for one in [one for one, its in left.items() if path in its]:
-                    solved = self._solved(one, draws, path, far)
-                    if solved:
-                        del left[one]
-                        yield from self._made(draws, one, path, solved, len(left))
-            left = {one: its for one, its in left.items() if one.branch not in self._far}
-        self._far |= {one.branch for one in left}
+        for turn, one in enumerate(one for one in wanted if one.is_of_sizes):
+            form, solved = self._solved(one, draws, one.launching(paths), (False, True)[: 1 + self.goes_far])
+            few = solved and CallScope(draws, rank_of(draws, form)).count(solved[0]) <= Limit.MANY_ELEMENTS
+            is_wanted = functools.cache(functools.partial(self._is_missing, one))
+            purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
+            for sizes in solved[:1] if few else solved:
+                call = made(draws, form, sizes, turn, {})
+                yield FurtherCall(call, one.says(), one.line, purpose, is_wanted=is_wanted)
 
-    def _made(
-        self, draws: Draws, one: Missing, path: Path, solved: Sequence[dict[str, int]], turn: int
-    ) -> Iterator[FurtherCall]:
-        few = CallScope(draws, rank_of(draws, path.form)).count(solved[0]) <= Limit.MANY_ELEMENTS
-        tried = functools.partial(self._far.add, one.branch)
-        is_wanted = functools.cache(lambda: self._together.get(one.branch, one) is not None)
-        purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
-        for sizes in solved[:1] if few else solved:
-            yield FurtherCall(made(draws, path.form, sizes, turn, {}), one.says(), one.line, purpose, tried, is_wanted)
+    def _is_missing(self, one: Missing) -> bool:
+        return self._together.get(one.branch, one) is not None
 
     def repeats(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        """Calls for loops that none of the check's examples made run several times, with each kind of values.
+        """Calls for loops that none of the check's examples made run several times: the smallest in which they do in
+        every program, with each kind of values.
 
         A program that takes a second row, or a second tile, may still hold something of the first. That shows only
         where the values of both are far enough apart; which kinds of values do that depends on what is computed.
@@ -174,16 +165,9 @@ class KernelInputs:
         loops = [one for one in self.missing() if (one.branch.name, one.branch.way) == ("scf.for", SEVERAL)]
         loops = [one for one in loops if one.is_of_sizes]
         first = list({replace(one.branch, dtypes=()): None for one in loops})[: Limit.LOOPS]
-        wanted = [one for one in loops if replace(one.branch, dtypes=()) in first]
-        for turn in itertools.zip_longest(*(list(self._repeated(draws, one, paths)) for one in wanted)):
-            yield from (call for call in turn if call is not None)
-
-    def _repeated(self, draws: Draws, one: Missing, paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        """The smallest sizes for which the loop runs several times in every program, with each kind of values."""
-        each = ((path, self._solved(replace(one, everywhere=True), draws, path, True)) for path in one.launching(paths))
-        path, found = next((one for one in each if one[1]), (None, ()))
-        if path is not None:
-            yield from _in_each_kind(draws, path, found[0], one)
+        wanted = [replace(one, everywhere=True) for one in loops if replace(one.branch, dtypes=()) in first]
+        each = (_in_each_kind(draws, *self._solved(one, draws, one.launching(paths)), one) for one in wanted)
+        yield from (call for turn in itertools.zip_longest(*each) for call in turn if call is not None)
 
     def begun(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
         """Calls for what whole programs decide by values that they load: rows begin as each kind, with as many values
@@ -205,11 +189,12 @@ class KernelInputs:
 
 
 def _in_each_kind(
-    draws: Draws, path: Path, sizes: Mapping[str, int], one: Missing | ConstantWay
+    draws: Draws, form: TracedForm, sizes: Sequence[Mapping[str, int]], one: Missing | ConstantWay
 ) -> Iterator[FurtherCall]:
-    for turn in range(max((len(options) for _, options in draws.values), default=1)):
+    """With the first of these sizes."""
+    for turn in range(max((len(options) for _, options in draws.values), default=1) if sizes else 0):
         kinds = {f"values {names}": options[turn % len(options)] for names, options in draws.values}
-        yield FurtherCall(made(draws, path.form, sizes, turn, kinds), one.says(), one.line, Purpose.BESIDE)
+        yield FurtherCall(made(draws, form, sizes[0], turn, kinds), one.says(), one.line, Purpose.BESIDE)
 
 
 # --- numbers that a submission makes special: around its constants, of one sign, far from zero ------------------------
@@ -262,12 +247,11 @@ def kinds_alike(draws: Draws, dtypes: dict[str, str]) -> list[dict[str, str]]:
     """For what a kernel asks of many elements together: all tensors below zero, all above, the first unlike the
     others, and of the first as many above as below, as far as the check's kinds have such values."""
     names = [*_plain_tensors(draws)]
-    below, above = ALIKE
-    each = [{name: one for name in names} for one in ALIKE]
-    for one, other in ((below, above), (above, below)) if names[1:] else ():
-        each.append(dict.fromkeys(names, other) | {names[0]: one})
-    kinds = [one.items() for one in each]
-    found = [dict(one) for one in kinds if names and all(_have(draws, dtypes, name, ALIKE[kind]) for name, kind in one)]
+    each = [dict.fromkeys(names, rest) | dict.fromkeys(names[:1], one) for rest in ALIKE for one in ALIKE]
+    found = [
+        one for place, one in enumerate(each) if names and one not in each[:place]
+        and all(_have(draws, dtypes, name, ALIKE[kind]) for name, kind in one.items())
+    ]  # fmt: skip
     others = dict.fromkeys((name for name in names if "normal" in _kinds(draws, name)), "normal")
     return [*found, *(others | {name: BALANCED} for name in names[:1] if _have(draws, dtypes, name, (1.0, -1.0)))]
 

@@ -7,6 +7,7 @@ law of growth that the calls before have shown; at the end itself some programs 
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import math
@@ -19,22 +20,12 @@ import torch
 from gradekit.domain import ANY_DIMENSIONS, MOST_ELEMENTS
 from gradekit.engine import Op, Region
 from gradekit.engine.def_use import ATOMICS, LOADS, STORES
-from gradekit.engine.ttir import Function
+from gradekit.engine.launch import bind
+from gradekit.engine.memory import Memory, Storage
+from gradekit.engine.values import BlockPointer, Pointer
 from gradekit.inputs.draws import Draws, shape_of
 from gradekit.inputs.layouts import is_row_major, row_major
-from gradekit.program import (
-    Choice,
-    Descriptor,
-    Fill,
-    Launch,
-    Program,
-    Scalar,
-    View,
-    every_step,
-    reads,
-    run_steps,
-    writes,
-)
+from gradekit.program import Choice, Fill, Launch, Program, View, every_step, reads, run_steps, views_in, writes
 from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
@@ -90,12 +81,11 @@ class LongDimensions:
 
     def _usual(self, check: str, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
         """Those of one dimension; with other choices and values only as long as shows most."""
-        is_first, made = self._is_first(check, draws, name), list[Stretch]()
+        is_first, longest = self._is_first(check, draws, name), 0
         others = Limit.OTHERS if 1 < len(scope.sizes) <= Limit.MANY_DIMENSIONS else Limit.OTHERS[:1]
         for other in others if is_first else ():
-            made.append(Stretch(draws, form, scope, name, other))
-            yield made[-1]
-        longest = max((one.reached for one in made), default=0)
+            yield (usual := Stretch(draws, form, scope, name, other))
+            longest = max(longest, usual.reached)
         for number, more in enumerate(_choices(draws)):
             if self._is_first(check, draws, name, more) and (number > 0 or not is_first):
                 lengths = [min(longest, Limit.LENGTHS[2])] if longest else Limit.LENGTHS[:3]
@@ -120,14 +110,11 @@ def _rank(draws: Draws) -> int:
 
 
 def _told_apart(check: str, draws: Draws) -> Hashable:
-    """What else tells calls apart; for gradients the test, whatever its parameters."""
-    return "apart", _indices(draws), check.partition("[")[0] if draws.upstream else ""
-
-
-def _indices(draws: Draws) -> tuple[Any, ...]:
-    """The kinds of values of tensors that say where others are read, or how far."""
+    """What else tells calls apart: the kinds of values of tensors that say where others are read, or how far; for
+    gradients the test, whatever its parameters."""
     known = {tensor.name for tensor in draws.tensors if tensor.range is not None}
-    return tuple((names, options) for names, options in draws.values if known.intersection(names.split()))
+    indices = tuple((names, options) for names, options in draws.values if known.intersection(names.split()))
+    return "apart", indices, check.partition("[")[0] if draws.upstream else ""
 
 
 def _choices(draws: Draws) -> Iterator[tuple[tuple[str, Any], ...]]:
@@ -262,7 +249,8 @@ class LongCall:
         """What its programs leave out; None where that is nothing, or cannot be told."""
         program = ask(self.form)
         for one in left_out(program) if program is not None else ():
-            if any(reaches(shorter, one.place, one.stored, Limit.MANY_TILES) for shorter in self._shorter(ask)):
+            shorter = (ask(self._of(length)) for length in Limit.SHORTER if length < self.sizes[self.name])
+            if any(one.is_reached(each) for each in shorter if each is not None):
                 return one
         return None
 
@@ -270,15 +258,10 @@ class LongCall:
         """The call with shorter lengths, each longer than the one before."""
         return map(self._of, reversed((*Limit.SHORTER, *Limit.SHORT)))
 
-    def _shorter(self, ask: AskProgram) -> Iterator[Program]:
-        forms = (self._of(length) for length in Limit.SHORTER if length < self.sizes[self.name])
-        yield from (program for program in map(ask, forms) if program is not None)
-
     def _of(self, length: int) -> TracedForm:
         most = min(length, self.sizes[self.name])
-        return stretched(
-            self.draws, self.form, _sizes(self.draws, self.form, self.name, most, self.other or Limit.BESIDE[0])
-        )
+        sizes = _sizes(self.draws, self.form, self.name, most, self.other or Limit.BESIDE[0])
+        return stretched(self.draws, self.form, sizes)
 
     @property
     def told(self) -> str:
@@ -289,6 +272,7 @@ class LongCall:
         """As a sentence."""
         names = [argument.name for argument in self.draws.tensors]
         what = "the result" if one.stored else names[one.place] if one.place < len(names) else "an argument"
+        what = "what one kernel stores for the next" if one.is_between else what
         touched, operations = ("stored", "stores") if one.stored else ("loaded", "loads")
         programs = f"all {one.tally.programs:,} programs" if one.tally.programs > 1 else "its one program"
         return (
@@ -359,12 +343,12 @@ def _sizes(draws: Draws, form: TracedForm, name: str, length: int | None, other:
 def _greatest(draws: Draws, form: TracedForm, sizes: Mapping[str, int], name: str) -> int:
     """The greatest that one size may be beside others, with no tensor of more than MOST_ELEMENTS."""
     size = draws.entry.sizes[ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name]
-    least, most = sizes[name], sizes[name] if size.only else size.most
-    while least < most:
-        middle = (least + most + 1) // 2
-        fits = _promised(draws, form, {**dict.fromkeys(draws.derive, middle), **sizes, name: middle})
-        least, most = (middle, most) if fits else (least, middle - 1)
-    return least
+    more = range(sizes[name] + 1, 1 + (0 if size.only else size.most))
+
+    def is_beyond(n: int) -> bool:
+        return not _promised(draws, form, {**{one: n for one in draws.derive}, **sizes, name: n})
+
+    return sizes[name] + bisect.bisect_left(more, True, key=is_beyond)
 
 
 def _promised(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> bool:
@@ -395,10 +379,12 @@ class CountedAccess:
 
 @dataclass(frozen=True)
 class Tally:
-    """At most so many `lanes` of so many tiles; None where no bound is known. `line` is that of the last launch."""
+    """At most so many `lanes` of so many tiles; None where no bound is known. `line` is that of the last launch; one
+    store touches `least` elements or more."""
 
     lanes: int | None = 0
     tiles: int = 0
+    least: int = 0
     programs: int = 0
     line: int | None = None
 
@@ -409,29 +395,34 @@ Tallies = dict[tuple[int, bool], Tally]
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A tensor of a call whose elements cannot all be stored (or loaded): the result or argument number `place`."""
+    """A tensor of a call whose elements cannot all be stored (or loaded): the result or argument number `place`, or
+    the storage of this number that `is_between` launches."""
 
     place: int
     stored: bool
     count: int
     tally: Tally
+    is_between: bool = False
+
+    def is_reached(self, shorter: Program, tiles: int = Limit.MANY_TILES) -> bool:
+        """Whether a shorter call touches all of it, by so many tiles or of so many programs."""
+        runs = [*_runs(shorter)]
+        if self.is_between:
+            each = ([run.get((self.place, stored), Tally()) for stored in (False, True)] for run in runs)
+            return all(tiles <= stores.least <= (loads.lanes or 0) for loads, stores in each)
+        view: Any = (shorter.results if self.stored else shorter.inputs)[self.place]
+        tallies = [run.get((view.storage, self.stored), Tally()) for run in runs]
+        return all(t.tiles >= tiles and (t.lanes is None or t.lanes >= view.numel) for t in tallies)
 
 
 def left_out(program: Program) -> list[LeftOut]:
-    """The results of a call that cannot all be stored, and arguments that cannot all be loaded."""
-    found: dict[tuple[int, bool], LeftOut] = {}
+    """The results of a call that cannot all be stored, arguments, and what launches store for others, that cannot all
+    be loaded."""
+    found: dict[tuple[int, bool, bool], LeftOut] = {}
     for tallies in _runs(program):
         for one in _short(program, tallies):
-            found.setdefault((one.place, one.stored), one)
+            found.setdefault((one.place, one.stored, one.is_between), one)
     return list(found.values())
-
-
-def reaches(program: Program, place: int, stored: bool, tiles: int) -> bool:
-    """Whether the lanes are enough for all elements of this result or argument, and are those of so many tiles."""
-    views: Sequence[Any] = program.results if stored else program.inputs
-    view = views[place]
-    tallies = [each.get((view.storage, stored), Tally()) for each in _runs(program)]
-    return all(t.lanes is None or t.lanes >= view.numel for t in tallies) and all(t.tiles >= tiles for t in tallies)
 
 
 def _short(program: Program, tallies: Tallies) -> Iterator[LeftOut]:
@@ -441,6 +432,9 @@ def _short(program: Program, tallies: Tallies) -> Iterator[LeftOut]:
                 tally = tallies.get((view.storage, stored), Tally())
                 if tally.lanes is not None and tally.lanes < view.numel:
                     yield LeftOut(place, stored, view.numel, tally)
+    for (storage, stored), tally in tallies.items():
+        if stored and (loads := tallies.get((storage, False))) and loads.lanes and loads.lanes < tally.least:
+            yield LeftOut(storage, False, tally.least, loads, is_between=True)
 
 
 def _runs(program: Program) -> Iterator[Tallies]:
@@ -464,15 +458,22 @@ def _count(program: Program, step: Any, found: Tallies) -> None:
 def _count_launch(program: Program, launch: Launch, found: Tallies) -> None:
     kernel = program.kernels[launch.kernel]
     text = kernel_text(kernel.name, kernel.unaligned, program.path)
-    bound = _bound(text.module.entry, launch)
-    storages = {name: value.storage for name, value in bound.items() if isinstance(value, View)}
+    entry, numbered = text.module.entry, Memory()
+    numbered.storages.update((view.storage, Storage(view.storage, torch.empty(0), 0)) for view in views_in(launch))
+    bound = dict(zip(entry.arguments, bind(entry, launch.args, numbered), strict=False))
+    pointers = {name: value.base if isinstance(value, BlockPointer) else value for name, value in bound.items()}
+    storages = {name: one.storage.id for name, one in pointers.items() if isinstance(one, Pointer)}
     numbers = frozenset((text.arguments[name], n) for name, n in bound.items() if type(n) is int)
+    between = program.allocated.keys() - {view.storage for view in views_in(program.results)}
     for access in accesses(text):
         times = None if access.by_data else _times(text, launch.grid, numbers, *(op.number for op in access.loops))
         roots = storages if access.roots is None else access.roots
         for storage in {storages[name] for name in roots if name in storages}:
             key = storage, access.stores
             found[key] = _more(found.get(key, Tally()), times, access.lanes, launch)
+            if access.stores and storage in between:
+                least = max(found[key].least, _least(text, access.op, launch.grid, numbers))
+                found[key] = replace(found[key], least=least)
 
 
 def _more(before: Tally, times: int | None, lanes: int, launch: Launch) -> Tally:
@@ -480,21 +481,7 @@ def _more(before: Tally, times: int | None, lanes: int, launch: Launch) -> Tally
     if times is None or before.lanes is None:
         return replace(before, lanes=None, line=line)
     programs = max(before.programs, math.prod(launch.grid))
-    return Tally(before.lanes + times * lanes, before.tiles + times, programs, line)
-
-
-def _bound(function: Function, launch: Launch) -> dict[str, Any]:
-    """The views and whole numbers that a kernel gets, by the names of its arguments; see gradekit.engine.launch."""
-    values: list[Any] = []
-    for argument in launch.args:
-        if isinstance(argument, Descriptor):
-            values += [argument.view, *argument.view.shape, *argument.view.stride]
-            types = function.argument_types
-            if len(values) > len(types) or types[len(values) - 1].element == "tensordesc":
-                del values[-2 * len(argument.block) :]
-        else:
-            values.append(argument.value if isinstance(argument, Scalar) else argument)
-    return dict(zip(function.arguments, values, strict=False))
+    return replace(before, lanes=before.lanes + times * lanes, tiles=before.tiles + times, programs=programs, line=line)
 
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
@@ -517,6 +504,17 @@ def _times(text: KernelText, grid: tuple[int, int, int], names: frozenset[tuple[
     if isinstance(every, torch.Tensor):
         return int(every.sum()) * math.prod(grid) // every.numel()
     return int(every * math.prod(grid))
+
+
+def _least(text: KernelText, op: Op, grid: tuple[int, int, int], names: frozenset[tuple[str, int]]) -> int:
+    """How many elements a store of every program touches at least: one each, where they rise with the programs."""
+    blocks = text.module.entry.body.blocks
+    if op.name != "tt.store" or len(op.operands) > 2 or len(blocks) > 1 or op not in blocks[0].ops:
+        return 0
+    programs = [_along(grid, axis) for axis in range(len(grid))]
+    first, *_ = Place(grid, dict(names), programs, last_lane=False).values(text, op.number)[0] or [None]
+    rises = isinstance(first, torch.Tensor) and bool((first.flatten().diff() > 0).all())
+    return first.numel() if rises else 0
 
 
 def _along(grid: tuple[int, int, int], axis: int) -> Any:

@@ -45,7 +45,9 @@ class CallScope:
 
     @functools.cached_property
     def _scalars(self) -> list[ScalarDomain]:
-        return [s for s in _ranged(self.draws) if s.type == "int"]
+        listed = dict(self.draws.scalars)  # a check that lists values of its own may count on them
+        free = (s for s in self.draws.entry.scalars if s.type == "int" and s.is_free)
+        return [s for s in free if listed.get(s.name) == tuple(s.values)]
 
     @functools.cached_property
     def _computed(self) -> dict[str, str]:
@@ -103,7 +105,8 @@ class CallScope:
 
     def allows(self, names: Mapping[str, Tensor]) -> Tensor:
         """Which of many choices are calls that the check may make."""
-        fits = (self.elements(names) <= self.at_most) & (self._product(names) <= Limit.PRODUCT)
+        product = math.prod((names[name] for name in self.sizes), start=torch.ones(1, dtype=torch.float64))
+        fits = (self.elements(names) <= self.at_most) & (product <= Limit.PRODUCT)
         for name, column in ((name, names[name]) for name in self.names):
             least, most = self.range(name)
             listed = self.listed(name)
@@ -163,14 +166,9 @@ class CallScope:
 
     @functools.cached_property
     def named(self) -> dict[Leaf, str]:
-        """The sizes that host code is given and that are those of a name alone."""
-        parts = (shape_parts(tensor, self.rank) for tensor in self.draws.tensors)
-        each = (("size", number, axis, part) for number, shape in enumerate(parts) for axis, part in enumerate(shape))
-        return {(kind, number, axis): part for kind, number, axis, part in each if part in self.sizes}
-
-    def _product(self, names: Mapping[str, Tensor]) -> Tensor:
-        ones = torch.ones(len(next(iter(names.values()))), dtype=torch.float64)
-        return math.prod((names[name] for name in self.sizes), start=ones)
+        """The sizes that host code is given, as expressions."""
+        parts = enumerate(shape_parts(tensor, self.rank) for tensor in self.draws.tensors)
+        return {("size", number, axis): part for number, shape in parts for axis, part in enumerate(shape)}
 
     def _known(self, names: Mapping[str, Any]) -> dict[str, Any]:
         return {**dict.fromkeys(self.draws.derive, 2), **names}  # whatever it is, strides count
@@ -187,12 +185,6 @@ class CallScope:
             names = (name for name, _ in choices)
             yield replace(self, given=(*zip(names, chosen, strict=True), ("seed", seed)))
 
-    @functools.cached_property
-    def computed_leaves(self) -> frozenset[Leaf]:
-        """Where host code is given sizes that are computed."""
-        parts = ((n, axis, one) for n, t in enumerate(self.draws.tensors) for axis, one in enumerate(t.shape))
-        return frozenset(("size", n, axis) for n, axis, one in parts if one in self.draws.derive)
-
     def _shapes(self, known: Mapping[str, Any], each_once: bool = False) -> list[list[Any]]:
         every: list[Any] = [*self.draws.tensors, *self.draws.entry.results]
         shapes = [shape_parts(tensor, self.rank) for tensor in every]
@@ -206,67 +198,44 @@ def sizes_alone(draws: Draws) -> Draws:
     return replace(draws, dtypes=(), choices=(), layouts=(), values=(), aliases=())
 
 
-def _ranged(draws: Draws) -> list[ScalarDomain]:
-    """The scalars that may have any value of their range: a check that lists values of its own may count on them."""
-    listed = dict(draws.scalars)
-    return [s for s in draws.entry.scalars if listed.get(s.name) == tuple(s.values) and s.is_free]
-
-
 # --- sizes to try for a path: small ones, special ones, and combinations of these -------------------------------------
 
 PRIME = (1 << 31) - 1
 """Steps of a walk through combinations are counted modulo this one (a multiplicative generator's modulus)."""
 
 
-@dataclass(frozen=True)
-class Closeness:
-    """How closely sizes are looked through: all up to `dense` for each dimension where there are two, fewer where there
-    are more, and so many combinations of telling ones `together`, or where sizes are `computed` of each."""
-
-    dense: int
-    together: int
-    computed: int = 512
-
-    def alone(self, dimensions: int) -> int:
-        """Up to which size all are tried."""
-        return min(self.dense, 2 * self.dense // max(dimensions, 1))
-
-
-CLOSE, ROUGH = Closeness(4096, 30_000), Closeness(512, 6_000)
-"""For host code, which may ask for anything; and for kernels, whose masks and loops small sizes and their constants
-decide."""
+CLOSE, ROUGH = 4096, 512
+"""Up to which size all are tried, for each dimension where there are two, fewer where there are more: for host code,
+which may ask for anything; and for kernels, whose masks and loops small sizes and their constants decide."""
 
 
 def tried(
-    scope: CallScope, special: Sequence[int], own: Mapping[str, int] | None = None, close: Closeness = CLOSE
+    scope: CallScope, special: Sequence[int], own: Mapping[str, int] | None = None, close: int = CLOSE
 ) -> dict[str, Tensor]:
     """Sizes to try, one column for each name: each dimension alone over all that is small and special, the others at
     their simplest, or as a call has them that is taken for its `own`; then combinations of those that are telling. Of
     a size that the check lists, what it lists."""
     telling = {name: scope.listed(name) or _telling(special, *scope.range(name)) for name in scope.names}
     if scope.given:
-        return dict(zip(scope.names, _spread([*telling.values()], close.computed), strict=True))
+        return dict(zip(scope.names, _spread([*telling.values()], ROUGH), strict=True))
     columns: dict[str, list[Tensor]] = {name: [] for name in scope.names}
     for name in scope.names:
-        alone = torch.tensor(sorted({*telling[name], *_first(scope, name, close.alone(len(scope.names)))}))
+        least, most = scope.range(name)
+        dense = range(least, 1 + min(most, least + min(close, 2 * close // len(scope.names))))
+        alone = torch.tensor(sorted({*telling[name], *(() if scope.listed(name) else dense)}))
         for base in (*(dict.fromkeys(scope.names, n) for n in (1, 2, 33)), *([own] if own else ())):
             for other in scope.names:
                 size = scope.nearest(other, base.get(other, 1))
                 columns[other].append(alone if other == name else torch.full_like(alone, size))
     if len(scope.names) > 1:
-        together = _spread([telling[name] for name in scope.names], close.together)
+        together = _spread([telling[name] for name in scope.names], Limit.TOGETHER * close)
         for name, column in zip(scope.names, together, strict=True):
             columns[name].append(column)
     return {name: torch.cat(parts) for name, parts in columns.items()}
 
 
-def _first(scope: CallScope, name: str, dense: int) -> range:
-    least, most = scope.range(name)
-    return range(0) if scope.listed(name) else range(least, min(most, least + dense) + 1)
-
-
 def possible_sizes(
-    scope: CallScope, special: Sequence[int], own: Mapping[str, int] | None = None, close: Closeness = CLOSE
+    scope: CallScope, special: Sequence[int], own: Mapping[str, int] | None = None, close: int = CLOSE
 ) -> dict[str, Tensor]:
     """Those of the sizes to try (`tried`) that are calls which the check may make."""
     columns = tried(scope, special, own, close)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,7 +28,7 @@ from gradekit.unseen import Limit
 from gradekit.unseen.host_branches import HostBranch, Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, corners, goes
 from gradekit.unseen.layouts import sampled
-from gradekit.unseen.scope import CLOSE, CallScope, Closeness, constants, possible_sizes
+from gradekit.unseen.scope import CLOSE, CallScope, constants, possible_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ class Candidates(Calls):
         for number in behind(terms, [n for launch in self.path.explored.launches for n in launch.grid]):
             match terms[number]:
                 case ("//", int(a), int(b)) if terms[b][0] == "number" and int(terms[b][1]) > 1:
-                    for name in {named[leaf] for leaf in leaves_in(terms, a) if leaf in named}:
+                    for name in {named[leaf] for leaf in leaves_in(terms, a) if named.get(leaf) in self.columns}:
                         tiles[name] = max(tiles.get(name, 1), int(terms[b][1]))
         return tiles
 
@@ -185,7 +186,7 @@ _found: SharedCache[Hashable, list[dict[str, int]]] = shared()
 """What was found, by the contents of the path and the want: host code, or a kernel, may be the same in another text."""
 
 
-Near = Closeness | tuple[tuple[str, int], ...]
+Near = int | tuple[tuple[str, int], ...]
 
 
 class Search:
@@ -312,11 +313,6 @@ class Missing:
         """Of the submission."""
         return self.branch.line
 
-    @property
-    def order(self) -> tuple[Any, ...]:
-        """Sorts ways by lines."""
-        return self.line or 0, self.branch.place, self.branch.name, self.branch.way, self.branch.dtypes
-
     def launching(self, paths: Sequence[Path]) -> list[Path]:
         """The paths that launch the kernel: where dtypes matter to it, those with dtypes most like its own. Of those on
         which sizes decide the same, the first."""
@@ -378,8 +374,7 @@ class ConstantWay:
     @property
     def numbers(self) -> tuple[int, ...]:
         """Those near which sizes are looked for."""
-        found = (one.value for one in ast.walk(ast.parse(self.text)) if isinstance(one, ast.Constant))
-        return tuple(value for value in found if type(value) is int)
+        return tuple(map(int, re.findall(r"\b\d+\b", self.text)))
 
     def says(self, never: str = "") -> str:
         """The way as a sentence, or that it is `never` gone."""

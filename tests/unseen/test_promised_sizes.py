@@ -3,7 +3,7 @@
 import pytest
 
 from gradekit.program import Kernel, Launch, Program, Scalar, View
-from gradekit.unseen.long_dimensions import left_out, reaches
+from gradekit.unseen.long_dimensions import LeftOut, Tally, left_out
 from tests.beside import beside
 
 COUNT = 1000
@@ -28,9 +28,9 @@ def test_a_tile_for_each_program_reaches_as_many_elements_as_it_has_lanes(progra
 
 
 def test_turns_of_a_loop_are_counted_for_each_program() -> None:
-    program = copying(3, WALKED)
+    program, result = copying(3, WALKED), LeftOut(0, True, COUNT, Tally())
     assert not left_out(program)
-    assert reaches(program, 0, True, tiles=8) and not reaches(program, 0, True, tiles=9)
+    assert result.is_reached(program, tiles=8) and not result.is_reached(program, tiles=9)
 
 
 def test_a_loop_whose_step_is_not_known_has_no_bound() -> None:

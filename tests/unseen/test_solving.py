@@ -4,7 +4,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.inputs.calls import calls, domain_of, draws_of
-from gradekit.unseen.scope import CLOSE, ROUGH, CallScope, Closeness, possible_sizes, tried
+from gradekit.unseen.scope import CLOSE, ROUGH, CallScope, possible_sizes, tried
 
 SOFTMAX = domain_of(get("softmax").tests)["softmax"]
 
@@ -21,9 +21,9 @@ def test_of_a_size_that_a_check_lists_only_that_is_tried() -> None:
 
 
 @pytest.mark.parametrize("closeness", [CLOSE, ROUGH])
-def test_each_size_up_to_a_bound_is_tried_alone_and_special_ones_beyond(closeness: Closeness) -> None:
+def test_each_size_up_to_a_bound_is_tried_alone_and_special_ones_beyond(closeness: int) -> None:
     columns = tried(scope(), (9973,), close=closeness)
-    assert {*range(1, closeness.alone(2)), 9973} <= set(columns["M"].tolist())
+    assert {*range(1, closeness), 9973} <= set(columns["M"].tolist())
 
 
 def test_special_sizes_are_tried_together() -> None:
