@@ -96,7 +96,7 @@ class _Follower:
     def launch(self, context: LaunchContext, memory: Memory) -> Observe | None:
         """A launch begins."""
         if context.launch == self.at[0]:
-            self._memory, self._origins = memory, dict[int, tuple[Any, Origin | _Given]]()
+            self._memory, self._origins = memory, dict[int, tuple[Any, Origin | _Given, bool]]()
             return self._after
         return None
 
@@ -113,7 +113,7 @@ class _Follower:
                 inside = op.name.startswith(_AROUND)
                 origin = self._known(kept) if inside else self._origin(done, value.flatten()[lane], lane, access)
                 if origin is not None:
-                    self._origins[id(kept)] = kept, origin
+                    self._origins[id(kept)] = kept, origin, bool(value.flatten()[lane].isnan())
         if access is not None and not op.results and access.storage is not None and access.storage.id == self.storage:
             lanes = access.active[done.position] & (access.index[done.position] == self.index)
             place = next((n for n, type in enumerate(op.operand_types) if type.element in FLOAT), None)
@@ -121,8 +121,9 @@ class _Follower:
                 self.found = self._known(frame.operand(op, place))
                 self.stored = int(lanes.long().argmax()), lanes.numel()
 
-    def _known(self, value: Any) -> Origin | _Given | None:
-        return self._origins.get(id(value), (None, None))[1]
+    def _known(self, value: Any, number: Tensor | None = None) -> Origin | _Given | None:
+        _, known, is_nan = self._origins.get(id(value), (None, None, False))
+        return known if number is None or bool(number.isnan()) is is_nan else None  # else it is another lane's
 
     def _origin(self, done: _Done, value: Tensor, lane: int, access: TouchedElements | None) -> Origin | _Given | None:
         """Where the special `value` in a lane of an operation's result begins; None where it was written down."""
@@ -131,7 +132,8 @@ class _Follower:
             index, active = access.index[done.position], access.active[done.position]
             known = access.storage is not None and index.numel() > lane and bool(active[lane])
             return _Given(access.storage.id, int(index[lane])) if known else None  # type: ignore[union-attr]
-        operands = [(done.at(n, lane), self._known(done.frame.operand(op, n))) for n in done.floats(lane)]
+        numbers = [(done.at(n, lane), n) for n in done.floats(lane)]
+        operands = [(number, self._known(done.frame.operand(op, n), number)) for number, n in numbers]
         same = {one: known for one, known in operands if one.isnan() == value.isnan() and not one.isfinite()}
         if same:
             return _handed_on(done, value, same)
@@ -201,8 +203,7 @@ class _Done:
 
 
 def _special_lane(tile: Tensor, wanted: int = 0, lanes: int = 0) -> int | None:
-    """A lane that holds NaN, or else an infinity, the one `wanted` of a tile of so many `lanes` before all others; None
-    where there is neither."""
+    """A lane that holds NaN, or else an infinity: the one `wanted` of a tile of so many `lanes`, or else the first."""
     flat = tile.double().flatten()
     if len(flat) == lanes and not bool(flat[wanted].isfinite()):
         return wanted

@@ -21,9 +21,8 @@ UPSTREAM = "the gradient of the result"
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The cause, one or two sentences, the line, a hint where it is not the cause's own, and the position of the
-    `input` that it is about. Any other goes before a `vague` one, which names just a line; what it is about has only
-    `passed` some lines."""
+    """The cause, one or two sentences, the line, a hint where it is not the cause's own, the position of the `input` it
+    is about, and lines that this has only `passed`. Any other goes before a `vague` one, which names just a line."""
 
     cause: Cause
     sentence: str

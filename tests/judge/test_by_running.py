@@ -117,6 +117,7 @@ def test_the_hint_is_that_of_the_operation_whatever_its_numbers_look_like() -> N
     ("    y = x - x", [-torch.inf], "where everything so far is -inf"),
     ("    y = 1.0 / (x - x)", [1.0], "see where this 0 comes from"),
     ("    y = tl.log(x)", [0.0], "see where this number comes from"),
+    ("    e = tl.exp(x - tl.min(x, axis=0))\n    y = e / tl.sum(e, axis=0)", [1.0, 2.0], "where everything so far is -inf"),
 ])
 def test_a_hint_speaks_of_what_is_told(body: str, x: list[float], hint: str) -> None:
     found = origin(HEAD + body + TAIL, torch.tensor(x))
