@@ -21,7 +21,7 @@ from torch import Tensor
 from gradekit import engine
 from gradekit.causes import Cause
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
-from gradekit.engine.memory import index_of
+from gradekit.engine.memory import anywhere, everywhere, index_of
 from gradekit.engine.ttir_locations import line_of
 from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
 from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
@@ -159,10 +159,11 @@ class _Trial:
         if bool(wrong.any()):
             self._hold_formula(part, place, wrong & self._own[place].native.isfinite())
         self._hold_roundings(part, place)
-        if not bool(known.any()):
+        if not anywhere(known):
             return 0.0
-        size = torch.maximum(expected.exact[known].abs().amax(), bound[known].amax() / (8 * FLOAT32)).clamp(min=1e-300)
-        return float(error[known].amax() / size)
+        which = ... if everywhere(known) else known
+        size = torch.maximum(expected.exact[which].abs().amax(), bound[which].amax() / (8 * FLOAT32)).clamp(min=1e-300)
+        return float(error[which].amax() / size)
 
     def _hold_formula(self, part: int, place: int, wrong: Tensor) -> None:
         """Raises Failure where what is `wrong` in exact arithmetic is wrong or as far off in the program's own, too."""
@@ -225,9 +226,8 @@ class _Trial:
         """What moving each constant a little would change, all together."""
         moved = torch.zeros_like(self._exact[part])
         for place in _constants(self.call.program):
-            moved += (
-                _run(self.call, self.exact.with_constant(place, CONSTANT), self.wide)[part] - self._exact[part]
-            ).abs()
+            other = _run(self.call, self.exact.with_constant(place, CONSTANT), self.wide)[part]
+            moved += (other - self._exact[part]).abs()
         return moved.nan_to_num(0.0)
 
     # --- roundings ---------------------------------------------------------------------------------------------------
