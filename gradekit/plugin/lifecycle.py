@@ -169,7 +169,7 @@ class GradingPlugin:
                 vars(item.module).update(__loader__=None, __spec__=None)
 
     def _settle(self) -> None:
-        """Takes back what was said of checks that failed, and says what all that have failed show together."""
+        """Takes back what was said of failed checks; says what all show together, and what the mend told leaves."""
         run = self.run
         for name, found in run.tutor.settled().items() if run.tutor is not None else ():
             item = next(item for item in run.items if item.name == name)
@@ -178,7 +178,8 @@ class GradingPlugin:
             assert error is not None
             evidence.diagnosis = check_results.diagnosis(evidence.repeated or error, evidence, run, found)
             run.checks[number] = check_results.check_of(item, run, error, evidence)
-        run.notes += [run.tutor.left] if run.tutor is not None and run.tutor.left else []
+        left = run.tutor.left if run.tutor is not None else ""
+        run.notes += [left] if any(one.source and f"line {one.source.line} put" in left for one in run.checks) else []
         causes = {check.cause for check in run.checks if check.outcome is Outcome.FAILED}
         if causes and all(cause is not None and cause.traits & NO_RESULT for cause in causes):
             run.notes.append("No result was compared yet: more may show once this is put right.")
@@ -202,7 +203,6 @@ class GradingPlugin:
 
 def _as_pytest_says(report: pytest.TestReport, check: Check, item: pytest.Item) -> None:
     """To pytest, what could not be measured is a test that was skipped, and so is a bonus that was missed."""
-    if not report.failed or not (check.outcome is Outcome.PENDING or (check.bonus and not check.lost)):
-        return
-    report.outcome = "skipped"
-    report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {check.message}")
+    if report.failed and (check.outcome is Outcome.PENDING or (check.bonus and not check.lost)):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {check.message}")

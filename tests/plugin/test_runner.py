@@ -4,14 +4,17 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from gradekit import NoSuchCheck
 from gradekit.assignment import Assignment
-from gradekit.findings import Cause, Check, Outcome, Report, Status
+from gradekit.findings import Cause, Check, Kind, Outcome, Report, SourceLine, Status
 from gradekit.judge.trivial import TRIVIAL_RESULTS
+from gradekit.plugin.lifecycle import GradingPlugin
 from gradekit.report.record import to_dict, validate
 from gradekit.sandbox import host
 from tests.graded import grade
@@ -287,3 +290,12 @@ def test_a_student_file_is_never_imported_by_the_grader(assignment: Make, submit
     text = RIGHT + f"\nimport os\nif {os.getpid()} == os.getpid(): open({str(mark)!r}, 'w').close()\n"
     assert grade(assignment(plain()), submitted(text)).status is Status.GRADED
     assert not mark.exists()
+
+
+def test_what_a_mend_leaves_wrong_is_noted_where_the_report_tells_that_mend() -> None:
+    """Not where a fact stands in its place, at another line"""
+    left, failed = "With line 16 put right, this still fails: test_b.", Check("test_a", "", Kind.CORRECTNESS, Outcome.FAILED, 0, 1)
+    for line, notes in ((16, [left]), (1, []), (17, [])):
+        run = SimpleNamespace(tutor=SimpleNamespace(settled=dict, left=left), notes=[], checks=[replace(failed, source=SourceLine(line, ""))])
+        GradingPlugin._settle(SimpleNamespace(run=run))  # type: ignore[arg-type]
+        assert run.notes == notes
