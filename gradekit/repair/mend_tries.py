@@ -10,11 +10,14 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
+from torch import Tensor
+
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.findings import Kind
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
+from gradekit.repair.by_chance import chosen_by, nan_of_large, with_another
 from gradekit.repair.clues import clues_of
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long
 from gradekit.repair.mend import Clues, Mend
@@ -47,6 +50,7 @@ class MendTries:
         self._cut_off: list[Example] = []  # of the last text
         self._long: dict[Hashable, bool] = {}  # whether an example is cut off with the text that fails
         self._by_walks: dict[str, WalkedExamples] = {}
+        self._looked_at = set[str]()
         self.in_part: list[Mend] = []  # that make the failing call right in part, at the first look
         findings = self._call.observation.findings if self._call.observation is not None else ()
         self._mine = {finding.cause for finding in findings}
@@ -180,6 +184,48 @@ class MendTries:
         unknown = [one for one in further if walked is None or walked.error(one) is not None]
         telling = sorted(unknown, key=lambda one: (one.is_strided, one.elements), reverse=True)[: Limit.RUN_FURTHER]
         return all(one.failure(subject, "") is None for one in telling)
+
+    def is_by_chance(self, mend: Mend) -> bool:
+        """Whether a mend makes examples right by chance: a call goes wrong with larger inputs, or with another width of
+        a tile that it puts in, where the text as it is stays as right as it was."""
+        text, seen = mend.applied(self.text), self._call.observation
+        if text not in self._looked_at and text not in self.texts.by_chance and seen is not None:
+            self._looked_at.add(text)
+            with survived("The look for what is so by chance"):
+                depends = any(self._depends_on(number, text) for number in chosen_by(mend, self.text))
+                now = nan_of_large(self._call, seen.program, text) if not depends and self._nan is not None else None
+                anew = zip(self._nan or (), now or (), strict=False)
+                if depends or any(bool((after & ~before).any()) for before, after in anew):
+                    self.texts.by_chance.add(text)
+        return text in self.texts.by_chance
+
+    @cached_property
+    def _nan(self) -> list[Tensor] | None:
+        """Where the failing call gives NaN with larger inputs and the text as it is; None where that is not known."""
+        seen = self._call.observation
+        return nan_of_large(self._call, seen.program, self.text) if seen is not None else None
+
+    def _depends_on(self, number: int, text: str) -> bool:
+        """Whether examples that are right with a text are wrong where host code has another number, and those that are
+        right with the text as it is are not: the number is free."""
+        others = sorted(self.held(), key=lambda one: one.elements)
+        examples = [one for one in (*self.check.tried, *others) if one.compares][: Limit.SHOWN // 2]
+
+        def wrong(of: str) -> list[bool]:
+            then = self.walked_examples(with_another(of, number))
+            right = (one for one in examples if self._is_right_at(one, of))
+            return [isinstance(then.error(one), Failure) for one in right] if then is not None else []
+
+        before = wrong(self.text)
+        return before != [] and not any(before) and any(wrong(text))
+
+    def _is_right_at(self, example: Example, text: str) -> bool:
+        """Whether an example is right with a text, by a walk; the failing one by a run, where a walk cannot tell."""
+        walked = self.walked_examples(text)
+        error = walked.error(example) if walked is not None else NotWalked()
+        if example == self.check.example and error is not None and not isinstance(error, Failure):
+            error = example.run(self.subject_of(text))
+        return error is None
 
     def mended(self, text: str, most: int) -> int:
         """How many examples a text makes right, at a walk: of the smallest of each check in turn, its own first."""

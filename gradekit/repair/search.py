@@ -135,7 +135,7 @@ class Mending:
             return OtherChecks.ALL
         before, held = tries.spent(), tries.holds(mend)
         self._work.spend(tries.spent() - before)
-        return held
+        return OtherChecks.NOT if tries.is_by_chance(mend) else held
 
     def _as_told(self, mend: Mend, looked: Sequence[Mend]) -> Mend:
         """A mend that is right, in the words of a rule where one does the same: other checks try it first."""

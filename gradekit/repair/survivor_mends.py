@@ -216,7 +216,8 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     operators = {_operator(change) for change in found}
     how = _LACKED.get(operators.pop(), "") if len(operators) == 1 else ""
     says = lambda at: f"`{name}` is missing {how}, in line {at}." if how else f"`{name}` is missing from line {at}."
-    return [replace(mend, sentence=says(mend.line), hint=as_changed(mend, source, hint)) for mend in mends]
+    rank = Rank.SCREENED if how else Rank.OF_SEVERAL
+    return [replace(one, rank=rank, sentence=says(one.line), hint=as_changed(one, source, hint)) for one in mends]
 
 
 def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> list[Mend]:

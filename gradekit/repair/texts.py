@@ -34,6 +34,7 @@ class Texts:
     numbers: Sequence[str]
     examples: Callable[[], Sequence[Example]]
     explained: Callable[[Failure, Call, Subject], Diagnosis | None]
+    by_chance: set[str] = field(default_factory=set)  # those that a mend has made right by chance alone
     _tried: Subject | None = None
     _screens: dict[str, Screen] = field(default_factory=dict)
     _host_screens: dict[str, HostScreen] = field(default_factory=dict)

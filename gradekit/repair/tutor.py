@@ -199,6 +199,8 @@ class Tutor:
         for half in halves:
             with survived("The search for a second mistake"):
                 text = half.applied(mending.text)
+                if tries.is_by_chance(half):
+                    continue
                 is_new = (after := tries.after(text)) is None and half not in mending.in_part
                 if is_new and tries.is_right(text) and tries.holds(half) is OtherChecks.ALL:
                     return self._remembered(half, text, diagnosis_of(half, tries.clues, RIGHT))

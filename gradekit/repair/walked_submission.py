@@ -36,7 +36,17 @@ class WalkedSubmission:
         found = [one for one in replay.run(Limit.WALK, lenient=False) if isinstance(one, Tensor)]
         if len(found) < max(len(wanted), 1):
             raise NotWalked("a result that is no tensor")
-        return found
+        return WalkedResults(found)
+
+
+class WalkedResults(list[Tensor]):
+    """The results of a walked call, of which tests may ask for the only one as they ask an observation."""
+
+    @property
+    def tensor(self) -> Tensor:
+        """The only result."""
+        (one,) = self
+        return one
 
 
 class WalkedEntry:

@@ -375,18 +375,6 @@ def test_a_sum_of_parts_is_brought_to_their_maximum() -> None:
     assert "(part * tl.exp(top - highest))" in {change.new for change in Screen(Draft(text), ()).survivors([call], ["parts_kernel"])}
 
 
-@pytest.mark.parametrize("merge", [
-    "    total = 0.0\n    for k in range(n):\n        total += tl.load(sum_ptr + row * n + k)\n    tl.store(out_ptr + row, total)",
-    "    part = tl.load(sum_ptr + row * n + cols, mask=cols < n, other=0.0)\n    tl.store(out_ptr + row, tl.sum(part, axis=0))",
-])
-def test_maxima_of_parts_that_nothing_uses_are_loaded_and_brought_to_the_highest(merge: str) -> None:
-    text = PARTS.format(merge=merge)
-    top, part = torch.linspace(-2, 3, 18).sin().reshape(3, 6), torch.linspace(1, 2, 18).reshape(3, 6)
-    call, _ = shown(text, (part * (top - top.amax(1, keepdim=True)).exp()).sum(1), top, part)
-    (mend,) = mends_of(Screen(Draft(text), ()).survivors([call], ["parts_kernel"]), ParsedSource(text))
-    assert "the kernel never uses `top_ptr`: each was summed up under a maximum of its own." in mend.sentence
-
-
 def test_what_all_of_a_result_lacks_is_found_as_a_factor_without_a_look_at_the_late_changes() -> None:
     text = MEANS.replace("tl.exp(", "tl.exp2(")
     x, w = inputs()

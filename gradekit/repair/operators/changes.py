@@ -194,6 +194,13 @@ class ChangeSite(Site):
         known = name in self.kernel.values or name in self.kernel.all_params and not is_length
         return known and not self.kernel.uses.get(name) and not name.startswith("_")
 
+    def is_number(self, name: str, node: ast.AST) -> bool:
+        """Whether a name is 0 or 1 where a node stands, and nothing else: it was given no other value."""
+        known = self.watched.names.get(self.kernel.statement(node), {}).get(name)
+        given = (value for of, value in self.kernel.assigned if of == name and isinstance(value, ast.Constant))
+        is_one = isinstance(known, (int, float)) and known in (0, 1)
+        return is_one and self.is_steady(node) and any(one.value == known for one in given)
+
     @cached_property
     def _pointers(self) -> set[str]:
         """The parameters that were pointers when the kernel began."""

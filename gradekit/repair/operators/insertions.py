@@ -1,22 +1,18 @@
-"""Statements added: an update that is missing at the end of a loop's step, and what brings parts of sums together."""
+"""Statements added: an update that is missing at the end of a loop's step."""
 
 import ast
-import itertools
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gradekit.interpreter.tile_values import ValueKind, fitted
-from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, at_once
+from gradekit.interpreter.tile_values import ValueKind
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.words import words
 from gradekit.repair.work import Limit
 from gradekit.source.kernel import Loop, counter_of, names_of_steps, simple, target_of, value_of
-from gradekit.submission.parsed_source import called
 
 
 def insertions(site: ChangeSite) -> Iterator[Change]:
     """All of a function, the likeliest first."""
-    yield from _parts_of_other_maxima(site)
     loops = [loop for loop in site.kernel.loops if loop in site.watched.names]
     every = [one for loop in loops for one in (*_kept(site, loop), *_moved(site, loop), *_begun_anew(site, loop))]
     yield from every[: Limit.INSERTIONS]
@@ -83,50 +79,6 @@ def _begun_anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
             says = words("begun-once", name=name, loop=loop.lineno)
             change = site.change(ChangeKind.UPDATE, place, f"{old}; {text}" if is_again else f"{text}; {old}", says)
             yield replace(change, sentence=f"Line {begun.lineno} {says[0]}", at=begun.lineno)
-
-
-def _parts_of_other_maxima(site: ChangeSite) -> Iterator[Change]:
-    """Sums of parts, each summed up under a maximum of its own, which nothing uses: all are brought to the highest, in
-    the steps of a loop, or in sums of tiles."""
-    for name, own, shape, node in _unused_maxima(site):
-        says, loop = words("parts-of-other-maxima", name=name), site.kernel.in_loop(node)
-        less = f"{site.exp}({own} - tl.max({own}, axis=0))"
-        sums = (one for one in site.kernel.nodes if isinstance(one, ast.Call) and called(one) == "tl.sum")
-        summed = [(one.args[0], site.kind(one.args[0])) for one in sums]
-        fits = [(of, fitted(less, shape, kind.shape)) for of, kind in summed if kind is not None and kind.of == "float"]
-        if loop is not None and not shape:
-            yield from _to_the_highest(site, loop, own, says)
-        elif loop is None and len(shape) == 1 and fits and all(factor for _, factor in fits):
-            news = ((of, f"({site.source.operand(of)} * {factor})") for of, factor in fits)
-            yield at_once(site.change(ChangeKind.IDLE, of, new, says) for of, new in news)
-
-
-def _unused_maxima(site: ChangeSite) -> Iterator[tuple[str, str, tuple[int, ...], ast.expr]]:
-    """A number or a tile that nothing uses, or what lies behind a pointer that nothing uses where a part is loaded: its
-    name, its text, its shape, and an expression beside it."""
-    for name, values in site.kernel.values.items():
-        if (kind := site.kind(values[0])) is not None and kind.of == "float" and site.is_idle(name):
-            yield name, name, kind.shape, values[0]
-    first = site.names(site.kernel.statements[0]).items()
-    idle = [name for name, kind in first if kind.of.startswith("pointer") and site.is_idle(name)]
-    for name, one in itertools.product(idle, [one for one in site.kernel.accesses if one.is_load and one.pointer]):
-        if (kind := site.kind(one.call)) is not None and kind.of == "float":
-            moved = re.sub(rf"\b{one.pointer}\b", name, site.source.of(one.call))
-            yield name, moved.replace("other=0.0", 'other=float("-inf")'), kind.shape, one.call
-
-
-def _to_the_highest(site: ChangeSite, loop: Loop, own: str, says: tuple[str, str]) -> Iterator[Change]:
-    block = getattr(site.kernel.parents[loop], "body", [])
-    steps = [one for one in loop.body if isinstance(one, ast.AugAssign) and target_of(one)]
-    added = [one for one in steps if isinstance(one.op, ast.Add)]
-    before = block[block.index(loop) - 1] if loop in block[1:] else None
-    if before is not None and simple(before) and added:
-        scales = f"old_ = {site.exp}(highest_ - top_); part_ = {site.exp}(own_ - top_); highest_ = top_; "
-        first = f"own_ = {own}; top_ = tl.maximum(highest_, own_); {scales}"
-        news = [(one, target_of(one), site.source.operand(one.value)) for one in added]
-        sums = [f"{first * (one is added[0])}{name} = {name} * old_ + {value} * part_" for one, name, value in news]
-        parts = zip((*added, before), (*sums, f'{site.source.of(before)}; highest_ = -float("inf")'), strict=True)
-        yield at_once(site.change(ChangeKind.IDLE, one, new, says) for one, new in parts)
 
 
 def _put(site: ChangeSite, loop: Loop, new: str, says: tuple[str, str], blamed: ast.stmt) -> Iterator[Change]:

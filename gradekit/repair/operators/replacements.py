@@ -28,7 +28,7 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
     here = site.kernel.names(site.kernel.statement(node))  # of names that have one value, those are likelier
     sums = site.kernel.sums_beside(node)
     for name, kind in sorted(site.names(node).items(), key=lambda one: one[0] not in here):
-        if is_for_this and not site.is_idle(name) or name in sums:
+        if is_for_this and not site.is_idle(name) or name in sums or site.is_number(name, node):
             continue  # what is computed for this place alone would be of no use; a sum is no part of another's steps
         is_divisor = not mine.shape and kind.of == "float" and _divides_values(site, node)
         if name != node.id and (kind.of.startswith(of) or is_divisor) and kind.shape == mine.shape:
@@ -237,7 +237,9 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
     """`a * b + c` for `a * (b + c)`, and the other way round."""
     source = site.source
     says = words("brackets", it=shown(source.of(node)))
-    if isinstance(node.left, ast.BinOp) and (first := SIGNS.get(type(node.left.op))) and first != op:
+    if isinstance(node.left, ast.BinOp) and (first := SIGNS.get(type(node.left.op))) and (
+        first != op or op not in "+*"
+    ):
         a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
         kind = ChangeKind.IDLE_SIDE if first in "*/" and b == "1" else ChangeKind.BRACKET  # nobody divides by 1
         for large, text in ((b, f"({a} {first} ({b} {op} {c}))"), (a, f"(({a} {op} {c}) {first} {b})")):

@@ -34,7 +34,6 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
     for one, other in (*itertools.pairwise(walked), *zip(walked, walked[2:], strict=False)):
         if type(one) is type(other) in (ast.Assign, ast.AugAssign, ast.Expr):
             yield from _exchanged_between(site, one, other)
-    yield from _of_each_lane(site)
     yield from _floors(site)
     yield from _other_strides(site, walked)
     yield from _of_another_tensor(site, walked)
@@ -175,21 +174,6 @@ def _pointer_and_strides(site: ChangeSite, statement: ast.stmt) -> tuple[list[as
     given = [(node, kind) for node in names if node.id in site.kernel.params and (kind := site.kind(node)) is not None]
     pointers = [node for node, kind in given if kind.of.startswith("pointer")]
     return pointers, [node for node in names if node.id in site.kernel.strides]
-
-
-def _of_each_lane(site: ChangeSite) -> Iterator[Change]:
-    """A load of one element for all lanes, by an index of the tile instead, and with the mask that there is for it."""
-    masked = [one for one in site.kernel.accesses if one.mask is not None]
-    masks = {name: site.source.of(one.mask) for one in masked if one.mask for name in site.kernel.names(one.address)}
-    for one in (one for one in site.kernel.accesses if one not in masked and one.call in site.watched.values):
-        start, text = site.source.span(one.call)[0], site.source.of(one.call).encode("utf-8")
-        tiles = {name for name, kind in site.names(one.call).items() if kind.of == "integer" and len(kind.shape) == 1}
-        places = (part for part in ast.walk(one.address) if getattr(part, "id", "") in site.kernel.pids)
-        for part, name in itertools.product(places, sorted(tiles & masks.keys()) if one.is_load else ()):
-            first, last = (at - start for at in site.source.span(part))
-            new = f"{(text[:first] + name.encode() + text[last:-1]).decode()}, mask={masks[name]}, other=0.0)"
-            says = words("one-for-all-lanes", it=shown(text.decode()), name=name, mask=masks[name])
-            yield site.change(ChangeKind.NAME, one.call, new, says, 1)
 
 
 def _floors(site: ChangeSite) -> Iterator[Change]:

@@ -1,0 +1,68 @@
+"""Whether a mend is right by chance where it was tried: with other values of what it puts in, or of the inputs, it goes
+wrong, and the text as it is does not."""
+
+import ast
+import contextlib
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit.inputs.spec import Input
+from gradekit.interpreter.walked_call import WRONG
+from gradekit.program import Program
+from gradekit.repair.mend import Mend
+from gradekit.repair.walked_submission import WalkedSubmission
+from gradekit.source.draft import draft_of
+from gradekit.source.kernel import target_of
+from gradekit.subject.subject import Call
+from gradekit.submission.parsed_source import ParsedSource
+
+_LARGE = 2 * math.log(torch.finfo(torch.float32).max)
+"""A number whose powers are beyond float32."""
+
+
+def chosen_by(mend: Mend, text: str) -> set[int]:
+    """The numbers that host code gives those constants of a kernel which a mend puts in: the width of a tile, say, that
+    may as well be another."""
+    draft, words = draft_of(text), lambda part: Counter(re.findall(r"\w+", part))
+    old = lambda one: text.encode("utf-8")[one.start : one.end].decode("utf-8")
+    new = {name for one in mend.edits for name in words(one.new) - words(old(one))}
+    launches = [one for one in draft.launches if one.kernel.name == mend.kernel] if draft is not None else []
+    given = [one.given.get(name) for one in launches for name in new & {*one.kernel.constexprs}]
+    names = {one.id for one in given if isinstance(one, ast.Name)}
+    every = ast.walk(draft.source.tree) if draft is not None else ()
+    given += [one.value for one in every if isinstance(one, ast.Assign) and target_of(one) in names]
+    return {one.value for one in given if isinstance(one, ast.Constant) and type(one.value) is int and one.value > 2}
+
+
+def with_another(text: str, number: int) -> str:
+    """A text with about the root of a number, a power of 2, in its place in host code."""
+    source, data = ParsedSource(text), text.encode("utf-8")
+    inside = {node for kernel in source.kernels for node in ast.walk(kernel)}
+    numbers = (one for one in ast.walk(source.tree) if isinstance(one, ast.Constant) and type(one.value) is int)
+    places = {source.span(one) for one in numbers if one not in inside and one.value == number}
+    for start, end in sorted(places, reverse=True):
+        data = data[:start] + str(1 << number.bit_length() // 2).encode() + data[end:]
+    return data.decode("utf-8")
+
+
+def nan_of_large(call: Call, program: Program, text: str) -> list[Tensor] | None:
+    """Where the results of a call are NaN with a text, where its inputs are so large that their powers are infinite;
+    None where that is not known."""
+    args = _large([one.tensor() if isinstance(one, Input) else one for one in call.args])
+    entry = getattr(WalkedSubmission(ParsedSource(text), program), call.entry)
+    with contextlib.suppress(*WRONG):
+        found = entry.gradient(*args[:-1], upstream=args[-1], wanted=call.wanted) if call.wanted else entry(*args)
+        return [one.isnan() for one in found]
+    return None
+
+
+def _large(args: Sequence[Any]) -> list[Any]:
+    floats = [one for one in args if isinstance(one, Tensor) and one.is_floating_point() and one.numel()]
+    most = max((float(one.abs().nan_to_num(0.0, 0.0, 0.0).max()) for one in floats), default=0.0)
+    return [one * (_LARGE / most) if most and any(one is each for each in floats) else one for one in args]
