@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.inputs.spec import Input
 from gradekit.interpreter.walked_call import WRONG
 from gradekit.program import Program
 from gradekit.repair.mend import Mend
+from gradekit.repair.shown_calls import as_called
 from gradekit.repair.walked_submission import WalkedSubmission
 from gradekit.source.draft import draft_of
 from gradekit.source.kernel import target_of
@@ -51,15 +51,19 @@ def with_another(text: str, number: int) -> str:
     return data.decode("utf-8")
 
 
-def nan_of_large(call: Call, program: Program, text: str) -> list[Tensor] | None:
-    """Where the results of a call are NaN with a text, where its inputs are so large that their powers are infinite;
-    None where that is not known."""
-    args = _large([one.tensor() if isinstance(one, Input) else one for one in call.args])
-    entry = getattr(WalkedSubmission(ParsedSource(text), program), call.entry)
-    with contextlib.suppress(*WRONG):
+def breaks(call: Call, program: Program, before: str, after: str) -> bool:
+    """Whether a call gives NaN with a text `after` a mend, where inputs are so large that their powers are infinite,
+    in places that have none with the text `before`."""
+    args = _large(as_called(call).args)
+
+    def nan(text: str) -> list[Tensor]:
+        entry = getattr(WalkedSubmission(ParsedSource(text), program), call.entry)
         found = entry.gradient(*args[:-1], upstream=args[-1], wanted=call.wanted) if call.wanted else entry(*args)
         return [one.isnan() for one in found]
-    return None
+
+    with contextlib.suppress(*WRONG):
+        return any(bool((now & ~seen).any()) for seen, now in zip(nan(before), nan(after), strict=True))
+    return False
 
 
 def _large(args: Sequence[Any]) -> list[Any]:

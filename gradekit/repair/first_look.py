@@ -53,8 +53,8 @@ class FirstLook:
         alike = sorted((one for one in tries.held() if one.compares), key=lambda one: -len(one.traits & traits))
         settled = self._settled(screen, alike[: Limit.SHOWN // 2])
         found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed, settled)
-        likeliest = found[: 2 * Limit.SURVIVORS]
-        found = [one for one in found if one not in likeliest or not self._is_by_chance(one, source)]
+        likeliest = {one: mend for one in found[: 2 * Limit.SURVIVORS] if (mend := mend_of(one, source)) is not None}
+        found = [one for one in found if one not in likeliest or not tries.is_by_chance(likeliest[one])]
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)
         host = tries.texts.host_screen(tries.text, screen, self._work)
@@ -107,10 +107,6 @@ class FirstLook:
             subject = texts.subject if text == texts.submission.text else texts.subject_of(text)
             self._ran[example, compared] = shown_by(example, subject, compared)
         return self._ran[example, compared]
-
-    def _is_by_chance(self, change: Change, source: ParsedSource) -> bool:
-        mend = mend_of(change, source)
-        return mend is not None and self._tries.is_by_chance(mend)
 
     def _confirmed(self, change: Change, source: ParsedSource) -> int | None:
         """How many other examples are right with a change, by walks; see `other_checks.confirmed`."""

@@ -51,11 +51,9 @@ class Clues:
 
 @dataclass(frozen=True)
 class Mend:
-    """`edits` that belong together, none of which moves a line.
-
-    `sentence` tells what is wrong, `hint` the way out, both without the whole solution. `line` is to blame; `rank`
-    is lower for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None
-    where what was seen says it as well.
+    """`edits` that belong together, none of which moves a line, of a `kernel` or, where that is "", of host code.
+    `sentence` tells what is wrong, `hint` the way out; `line` is to blame; `rank` is lower for what is more specific;
+    `cause` is None where what was seen says it as well.
     """
 
     family: Family

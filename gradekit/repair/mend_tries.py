@@ -10,14 +10,12 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from torch import Tensor
-
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.findings import Kind
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
-from gradekit.repair.by_chance import chosen_by, nan_of_large, with_another
+from gradekit.repair.by_chance import breaks, chosen_by, with_another
 from gradekit.repair.clues import clues_of
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long
 from gradekit.repair.mend import Clues, Mend
@@ -105,9 +103,8 @@ class MendTries:
         yield from sorted(unknown, key=lambda one: (not one.compares, one not in self.check.tried))
 
     def is_right(self, text: str, has_made_right: bool = False) -> bool:
-        """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
-        in memory than before, none of this call's among them. Of a text that `has_made_right` another check, it is not
-        asked whether a check of memory keeps its results."""
+        """Whether the failing example and the others pass with `text`, and nothing goes wrong in memory but what did in
+        other calls. Of one that `has_made_right` another check, it is not asked whether results are kept."""
         subject, self.passed, self.repeats, emptied = self.subject_of(text), 0, False, True
         self._cut_off.clear()
         for one in (self.check.example, *self.check.others):
@@ -193,17 +190,9 @@ class MendTries:
             self._looked_at.add(text)
             with survived("The look for what is so by chance"):
                 depends = any(self._depends_on(number, text) for number in chosen_by(mend, self.text))
-                now = nan_of_large(self._call, seen.program, text) if not depends and self._nan is not None else None
-                anew = zip(self._nan or (), now or (), strict=False)
-                if depends or any(bool((after & ~before).any()) for before, after in anew):
+                if depends or breaks(self._call, seen.program, self.text, text):
                     self.texts.by_chance.add(text)
         return text in self.texts.by_chance
-
-    @cached_property
-    def _nan(self) -> list[Tensor] | None:
-        """Where the failing call gives NaN with larger inputs and the text as it is; None where that is not known."""
-        seen = self._call.observation
-        return nan_of_large(self._call, seen.program, self.text) if seen is not None else None
 
     def _depends_on(self, number: int, text: str) -> bool:
         """Whether examples that are right with a text are wrong where host code has another number, and those that are

@@ -83,8 +83,7 @@ class Mending:
         return self.told(mend, clues, tries) if mend is not None else None
 
     def told(self, mend: Mend, clues: Clues, tries: MendTries) -> Diagnosis | None:
-        """What a tutor says of a mend. A try begins with a new process, where a call may be right that was wrong after
-        sixty others: no mend is believed where the text as it is would do; that is asked once for each."""
+        """What a tutor says of a mend; none is believed where the text as it is would do in a new process, too."""
         if mend not in self._needed and not tries.fails_alone():
             if self._is_right(self.text, tries, price(self.text, clues)):
                 is_elsewhere = clues.several or any(cause.traits & IN_MEMORY for cause in clues.causes)

@@ -50,8 +50,8 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
     lacks = float(1 / factors) if (factors := factors_of(comparison)) is not None else None
     few = comparison.actual.numel() <= Limit.COUNTED_ELEMENTS
     return ShownCall(
-        _program(observation), _tensors(call), observation.results, is_right, wrong if few else None,
-        _as_called(call) if error.repeat is None else None, may_be=any_may_be, compared=tuple(places), astray=astray,
+        _program(observation), as_called(call).tensors, observation.results, is_right, wrong if few else None,
+        as_called(call) if error.repeat is None else None, may_be=any_may_be, compared=tuple(places), astray=astray,
         lacks=lacks,
     )  # fmt: skip
 
@@ -114,7 +114,8 @@ def passing(call: Call, compared: int | None, wanted: Sequence[Reference] = ()) 
         now = results[place] if place < len(results) else None
         return now is not None and (alike(now, seen[place]) or _is_within(now, reference))
 
-    return ShownCall(_program(observation), _tensors(call), seen, is_right, host=_as_called(call), compared=(place,))
+    host = as_called(call)
+    return ShownCall(_program(observation), host.tensors, seen, is_right, host=host, compared=(place,))
 
 
 def place_of_wrong(error: Failure, call: Call) -> int | None:
@@ -160,11 +161,7 @@ def _program(observation: Observation) -> Program:
     return replace(program, results=program.results[: len(observation.results)])
 
 
-def _tensors(call: Call) -> list[torch.Tensor]:
-    given = [arg for arg in call.args if isinstance(arg, (Input, torch.Tensor))]
-    return [arg.tensor() if isinstance(arg, Input) else arg for arg in given]
-
-
-def _as_called(call: Call) -> HostCall:
+def as_called(call: Call) -> HostCall:
+    """What host code was called with."""
     args = tuple(arg.tensor() if isinstance(arg, Input) else arg for arg in call.args)
     return HostCall(call.entry, args, tuple(call.wanted))

@@ -19,7 +19,6 @@ from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind,
 from gradekit.repair.operators.reasons import reason
 from gradekit.repair.work import Limit, Rank
 from gradekit.source.draft import draft_of
-from gradekit.source.kernel import target_of
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 LOCATED = (
@@ -253,7 +252,7 @@ def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
     was_loaded = any(re.match(rf"\s*{re.escape(name)} = ", one) and is_load(at) for at, one in enumerate(texts, 1))
     at_end = lambda line: was_loaded and "tl.store(" in texts[line - 1]
     does_more = lambda line: (not is_load(line), is_alias(line), has_name(line), at_end(line))
-    own = _reading_with(name, source) or _with_the_factor(name, source)
+    own = _reading_with(name, source)
     return max(lines, key=lambda line: (line in own, *does_more(line), lines[line], -line))
 
 
@@ -265,19 +264,6 @@ def _reading_with(stride: str, source: ParsedSource) -> set[int]:
         tensor = re.match(r"\*?(\w+)\.stride\(", given.get(stride, ""))
         mine = (one for one in launch.kernel.accesses if tensor and given.get(one.pointer) == tensor[1])
         found.update(one.line for one in mine)
-    return found
-
-
-def _with_the_factor(name: str, source: ParsedSource) -> set[int]:
-    """The lines that use what a launch passes with log2(e) in it, be it by a name or in ctx, where that is missing."""
-    draft, has_it = draft_of(source.text), re.compile(r"1\.442695|log2_?e", re.IGNORECASE)
-    made = [one for one in source.on_host if isinstance(one, ast.Assign) and has_it.search(source.of(one.value))]
-    names, found = {target_of(one) for one in made}, set[int]()
-    for launch in draft.launches if draft is not None and name == "log2(e)" else ():
-        texts = ((param, source.of(value)) for param, value in launch.given.items())
-        mine = {param for param, text in texts if has_it.search(text) or text.rpartition(".")[2] in names}
-        used = (one for one in launch.kernel.nodes if isinstance(one, ast.Name) and one.id in mine)
-        found.update(launch.kernel.statement(one).lineno for one in used)
     return found
 
 
@@ -304,7 +290,7 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     place = lambda one: found.index(one) if least is ChangeKind.IDLE else one.line
     size = lambda one: len(source.of(one.node))
     least_first = lambda one: -size(one) if least is ChangeKind.SIDES else 0  # what differs alone
-    weight = lambda one: (_is_of_its_own(one, source), least_first(one), -place(one), size(one), -len(one.new))
+    weight = lambda one: (least_first(one), -place(one), size(one), -len(one.new))
     largest = [max((one for one in mine if one.line == line), key=weight) for line in lines]
     mends = mends_each(sorted(largest, key=weight, reverse=True), source)
     if not mends:
@@ -312,12 +298,6 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     others = " or ".join(f"line {line}" for line in lines if line != mends[0].line)
     hint, line = f"{mends[0].hint}; or the same in {others}", mends[0].line
     return [replace(one, rank=Rank.OF_SEVERAL, line=line, sentence=mends[0].sentence, hint=hint) for one in mends]
-
-
-def _is_of_its_own(change: Change, source: ParsedSource) -> bool:
-    """Whether a line makes the value that the name is called after which a change brings in: `y = ...` of `y_ptr`."""
-    stem, text = change.new.partition("_")[0], source.text.splitlines()[change.line - 1]
-    return re.match(rf"\s*{re.escape(stem)}\s*=", text) is not None
 
 
 def _lines(found: Sequence[Change]) -> list[int]:

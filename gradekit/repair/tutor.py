@@ -69,9 +69,8 @@ class Tutor:
     def settled(self) -> dict[str, Diagnosis | None]:
         """What is said of checks in the end, by their names, where that differs from what was said when they failed.
 
-        A mend is a hypothesis about the whole submission. One that makes the failing examples of more checks right
-        takes the place of others. It is refuted where it leaves as many as they were as it makes right; what says no
-        more than that one change of a line helps, where it leaves one. For what it leaves wrong, another is looked for.
+        A mend that makes the failing examples of more checks right takes the place of others. It is refuted where it
+        leaves as many as it makes right, or one, where it says no more than that one change of a line helps.
         """
         found = dict[str, Diagnosis | None]()
         if not any(mend for _, mend in self._said.values()):

@@ -45,8 +45,7 @@ class WalkedResults(list[Tensor]):
     @property
     def tensor(self) -> Tensor:
         """The only result."""
-        (one,) = self
-        return one
+        return self[0]
 
 
 class WalkedEntry:

@@ -289,13 +289,6 @@ class KernelDraft:
         target = target_of(self.statement(node))
         return any(node in nodes_of(head) or target in self.origins(head) for head in map(head_of, self.loops))
 
-    def sums_beside(self, node: ast.AST) -> set[str]:
-        """The names that a loop adds to, where a node is part of what it adds to another."""
-        loop, mine = self.in_loop(node), target_of(self.statement(node))
-        every = [one for one in ast.walk(loop) if isinstance(one, ast.AugAssign)] if loop is not None else []
-        sums = {target_of(one) for one in every if isinstance(one.op, ast.Add)}
-        return sums - {mine} if mine in sums else set()
-
     def in_loop(self, node: ast.AST) -> Loop | None:
         """The innermost loop around a node."""
         while node in self.parents:

@@ -265,13 +265,6 @@ def test_a_mask_that_was_made_before_a_loop_is_made_anew_in_its_steps() -> None:
     assert found.new == "x_ptrs += BLOCK; at += BLOCK; mask = at < n" and "(mask)" in found.sentence
 
 
-def test_a_sum_is_no_part_of_what_a_loop_adds_to_another() -> None:
-    text = STEPS.replace("mask=mask", "mask=at < n").replace("x_ptrs += BLOCK", "rest += total * x; at += BLOCK")
-    steps = Draft(text).kernels[0]
-    (x,) = (node for node in steps.nodes if isinstance(node, ast.Name) and node.id == "x")
-    assert steps.sums_beside(x) == {"total", "at"}
-
-
 def test_where_accesses_go_astray_only_what_leads_to_them_is_changed() -> None:
     x, w = inputs()
     text = MEANS.replace("x_ptr + row * stride", "x_ptr + (row + 1) * stride")

@@ -107,7 +107,8 @@ def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: 
         condition = fitted(name, other.shape, kind.shape) if other.of == "condition" else None
         for value in ("0.0", 'float("-inf")') if condition is not None and other.shape else ():
             new = f"tl.where({condition}, {site.source.of(node)}, {value})"
-            says = words("lanes", it=shown(site.source.of(node)), mask=_bare(name), value=value, new=shown(new))
+            it, mask = shown(site.source.of(node)), ast.unparse(_tree(name))
+            says = words("lanes", it=it, mask=mask, value=value, new=shown(new))
             yield site.change(ChangeKind.LANES, node, new, says, 2)
 
 
@@ -310,11 +311,6 @@ class _Filled(ast.NodeTransformer):
     def visit_Name(self, name: ast.Name) -> ast.expr:
         """The node for `_`."""
         return self._node if name.id == "_" else name
-
-
-def _bare(text: str) -> str:
-    """A text without the brackets around all of it."""
-    return ast.unparse(_tree(text)) if text.startswith("(") else text
 
 
 @functools.cache

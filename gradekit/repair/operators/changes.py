@@ -61,10 +61,9 @@ LIKELY = (
 
 @dataclass(frozen=True)
 class Change:
-    """A `new` text for a `node` of the function `within`; `sentence` and `hint` as a mend has them. `turn` is when it
-    is tried: the likely ones first. `built` is the new text's tree, where that is at hand. `also` are those that are
-    made together with it, without sentences of their own. `lacks` is the name that it puts to what is there. `at`
-    is the line to blame, where that is another than the node's, `cause` what it shows to be the cause."""
+    """A `new` text for a `node` of the function `within`, tried in its `turn`, with what a mend says.
+    `built` is the new text's tree, where that is at hand, `also` what is changed with it, `lacks` the name that it puts
+    to what is there, `at` the line to blame where that is not the node's, `cause` what it shows to be the cause."""
 
     kind: ChangeKind
     within: str

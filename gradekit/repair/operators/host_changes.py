@@ -225,29 +225,8 @@ def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator
         kinds = {_kind(site.value(part)) or "tensor" for part in (one, other)}
         if texts[0] != texts[1] and len(kinds) == 1:
             says = words("exchanged-on-host", one=texts[0], other=texts[1], place=site.context(one))
-            turn = Turn.HOST_LATER if _are_named_alike(site, node, (one, other)) else 0
             back = site.change(ChangeKind.SIDES, other, texts[0], ("", ""))
-            yield at_once([site.change(ChangeKind.SIDES, one, texts[1], says, turn), back])
-
-
-def _are_named_alike(site: HostSite, node: ast.AST, parts: tuple[ast.expr, ast.expr]) -> bool:
-    """Whether two arguments are called as the parameters are that they are passed for, or two values as the names that
-    they are given to: they are hardly exchanged there."""
-    statement = site.statement(node)
-    if isinstance(node, ast.Call):
-        function = site.functions.get(called(node)) or site.functions.get(getattr(site.value(node.func), "kernel", ""))
-        names = [one.arg for one in function.args.args] if function is not None else []
-        given: list[ast.expr] = node.args
-    else:
-        target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is node else None
-        given = node.elts if isinstance(node, ast.Tuple) else []
-        names = [getattr(one, "id", "") for one in target.elts] if isinstance(target, ast.Tuple) else []
-    places = [given.index(part) for part in parts if part in given]
-    texts = [site.source.of(part).partition(".")[0] for part in parts]
-    return len(places) == 2 and all(
-        place < len(names) and names[place].partition("_ptr")[0] == text
-        for place, text in zip(places, texts, strict=True)
-    )
+            yield at_once([site.change(ChangeKind.SIDES, one, texts[1], says), back])
 
 
 def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:

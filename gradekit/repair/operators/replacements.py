@@ -26,10 +26,9 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
     of = "pointer" if mine.of.startswith("pointer") else mine.of
     is_for_this = node.id in site.kernel.values and site.kernel.uses.get(node.id) == 1
     here = site.kernel.names(site.kernel.statement(node))  # of names that have one value, those are likelier
-    sums = site.kernel.sums_beside(node)
     for name, kind in sorted(site.names(node).items(), key=lambda one: one[0] not in here):
-        if is_for_this and not site.is_idle(name) or name in sums or site.is_number(name, node):
-            continue  # what is computed for this place alone would be of no use; a sum is no part of another's steps
+        if is_for_this and not site.is_idle(name) or site.is_number(name, node):
+            continue  # what is computed for this place alone would be of no use
         is_divisor = not mine.shape and kind.of == "float" and _divides_values(site, node)
         if name != node.id and (kind.of.startswith(of) or is_divisor) and kind.shape == mine.shape:
             is_alike = site.role(name) == site.role(node.id)
@@ -164,8 +163,6 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         is_one = any(getattr(side, "value", None) == 1 for side in (node.left, node.right))
         if other in "*/" and (is_one or called(node.right) in EXP):
             continue  # which is to leave out that side, or to give its exponent the other sign
-        if (op, other) == ("//", "*") and isinstance(node.right, ast.Constant):
-            continue  # the first of so many parts would have all: right by chance, whatever is wrong with parts
         says = words("operation", it=whole, new=other, old=op)
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", says)
     yield from _clamped(site, node, op)
