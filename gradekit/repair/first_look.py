@@ -65,8 +65,7 @@ class FirstLook:
         return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source), *copies]
 
     def _of_idle(self, screen: Screen) -> list[Mend]:
-        """Changes that use a name which nothing uses, where no result is compared with a reference: of random numbers,
-        say."""
+        """Changes that use a name which nothing uses, where no result is compared: of random numbers, say."""
         shown, source = passing(self._check.call, 0), screen.draft.source
         found = screen.of_idle(shown, self._tries.clues.kernels) if shown is not None else []
         return mends_each(found[: Limit.IDLE], source)
@@ -118,8 +117,8 @@ class FirstLook:
 
 
 def screened(tries: MendTries, work: Work) -> list[Mend]:
-    """Mends that seem right at a first look at the failing call, and at calls of the other examples; none where the
-    look itself fails. `tries.in_part` has then those that make the failing call right in part."""
+    """Mends that seem right at a first look; none where the look itself fails. `tries.in_part` has then those that
+    make the failing call right in part."""
     with survived("The first look at all changes"):
         return FirstLook(tries, work).mends()
     return []
