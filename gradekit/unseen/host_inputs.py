@@ -158,22 +158,23 @@ def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: 
 
 
 def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
-    """Two calls for each size, of which the second differs in it alone, and in strides where the check has no slices:
-    what a submission has kept for the first, such as tiles that divide it, must not serve the second."""
-    scope = CallScope(sizes_alone(draws), rank_of(draws, form), True)
-    for turn, name in enumerate(scope.sizes if not draws.derive else ()):
-        columns = {one: torch.tensor([n, n]) for one, n in scope.near(37 + 2 * turn, 1 << 12).items()}
-        columns[name] = torch.tensor([scope.nearest(name, n) for n in (64, 75)])
-        first, second = ({one: int(column[place]) for one, column in columns.items()} for place in (0, 1))
+    """Two calls for each size, which alone differs in the second, or for each two, which are exchanged; and strides,
+    where the check has no slices. What is kept for the first, such as tiles or a plan, must not serve the second."""
+    scope = CallScope(sizes_alone(draws), next(filter(None, draws.ranks), 0), True)
+    both = itertools.combinations_with_replacement(scope.sizes if not draws.derive else (), 2)
+    for turn, (name, other) in enumerate(both):
+        near, ends = scope.near(37 + 2 * turn, 1 << 12), [scope.nearest(name, n) for n in (64, 75)]
+        first, second = (near | {other: scope.nearest(other, b), name: a} for a, b in (ends, ends[::-1]))
+        columns = {one: torch.tensor([first[one], second[one]]) for one in near}
         if first != second and bool(scope.allows(columns).all()):
             told = f"{name} is {second[name]}, after a call in which it was {first[name]}"
-            calls = [made(draws, form, sizes, turn, {}) for sizes in (first, second)]
-            sliced = iter(["sliced_columns" in dict(draws.layouts)[tensor.name] for tensor in draws.tensors])
-            calls[0] = tuple(
-                replace(one, stride=other.stride) if isinstance(one, Input) and next(sliced) else one
-                for one, other in zip(*calls, strict=True)
-            )
-            yield from (FurtherCall(call, told, purpose=Purpose.VARIED) for call in calls)
+            every = first, second, {one: max(first[one], second[one]) for one in near}
+            *calls, wide = (made(draws, form, sizes, turn, {"rank": scope.rank}) for sizes in every)
+            sliced = ["sliced_columns" in dict(draws.layouts)[tensor.name] for tensor in draws.tensors]
+            for call in calls:
+                left, pairs = iter(sliced), zip(call, wide, strict=True)
+                same = [replace(a, stride=b.stride) if isinstance(a, Input) and next(left) else a for a, b in pairs]
+                yield FurtherCall(tuple(same), told, purpose=Purpose.VARIED)
 
 
 def one_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
@@ -197,7 +198,7 @@ def far_apart(draws: Draws, form: TracedForm, names: Collection[str]) -> Iterato
             sizes = scope.near(Limit.FEW) | {tensor.far: scope.nearest(tensor.far, 3)}
             step = (1 << 31) // max(sizes[tensor.far] - 1, 2) // 16 * 16 + 16
             axis = shape_parts(tensor, scope.rank).index(tensor.far)
-            chosen = {**sizes, f"offset {number}": 0, f"stride {number} {axis}": step}
+            chosen = sizes | {f"offset {number}": 0, f"stride {number} {axis}": step}
             told = f"{tensor.name} has a stride of {step:,}, so that offsets pass 2**31"
             yield FurtherCall(made(draws, form, chosen, number, {}), told, purpose=Purpose.VARIED)
 

@@ -45,10 +45,11 @@ def test_two_calls_that_differ_in_one_size_have_the_same_strides_where_a_layout_
     assert draws is not None
     form = TracedForm("", "matmul", (View(0, "float32", (7, 7), (7, 1)), View(1, "float32", (7, 7), (7, 1))))
     made = [[(one.shape, one.stride) for one in call.call] for call in one_size_apart(draws, form)]
-    (m, k, n) = ([made[place], made[place + 1]] for place in (0, 2, 4))
-    assert [a[0] for (a, _) in m] == [(64, 37), (75, 37)] and [b[0] for (_, b) in n] == [(41, 64), (41, 75)]
-    assert [a[0] for (a, _) in k] == [(39, 64), (39, 75)] and [b[0] for (_, b) in k] == [(64, 39), (75, 39)]
-    for first, second in (m, k, n):
+    (m, turned, k, n) = ([made[place], made[place + 1]] for place in (0, 2, 6, 10))
+    assert [a[0] for (a, _) in m] == [(64, 37), (75, 37)] and [b[0] for (_, b) in n] == [(47, 64), (47, 75)]
+    assert [a[0] for (a, _) in k] == [(43, 64), (43, 75)] and [b[0] for (_, b) in k] == [(64, 43), (75, 43)]
+    assert [a[0] for (a, _) in turned] == [(64, 75), (75, 64)]
+    for first, second in zip(made[::2], made[1::2], strict=True):
         assert [stride for _, stride in first] == [stride for _, stride in second]
 
 
