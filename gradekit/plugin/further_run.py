@@ -71,8 +71,7 @@ class FurtherInputs:
         if drawn is None:
             return
         name, draws = drawn
-        self._left, self._work = dict(MOST_HERE), 0
-        self._usual, self._alone = set(), []
+        self._left, self._work, self._usual, self._alone = dict(MOST_HERE), 0, set(), []
         self._rows = [(one.row, one.given[name]) for one in (design.planned if design else ())]
         self._check, far = check, self._keeps or self._first.get(kind_of(check, draws)) == check
         self._host = HostInputs(HostBranches(self._explore, self._names, self._paths, by_layout=self._asks), far)
