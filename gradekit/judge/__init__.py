@@ -13,7 +13,6 @@ compare.py          whether a result is right, element by element, up to ties an
 contents.py         results identified by their contents, so that equal ones are compared once
 memory_checks.py    what the run touched, launched, allocated and moved, and what they need to know of it
 diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_text.py;
-                    by_running.py for where a NaN or an infinity begins, and for what no kernel reads; by_calls.py
-                    for what tells the calls of a check that are wrong from those that are right
+                    by_running.py for where a NaN begins, and what no kernel reads; by_calls.py for what calls share
 trivial.py          trivial results that must fail
 """

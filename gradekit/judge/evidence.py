@@ -111,7 +111,7 @@ def explained(comparison: Comparison, others: Sequence[torch.Tensor]) -> int | N
     Where `others` have more columns, only the first of the result's columns count.
 
     The allowance belongs to the true inputs, and another result may have its cancelling sums elsewhere: so an element
-    may be off by the mean allowance, and counts as clearly wrong only when it was off by ten times that.
+    may be off by the mean allowance, and is clearly wrong only if it was off by 5 times that, and 10 times what it is.
     """
     whole = (one for one in others if not one.is_floating_point() and one.dtype != torch.bool)
     if any(bool((one == poison(one.dtype)).any()) for one in whole):
@@ -125,4 +125,5 @@ def explained(comparison: Comparison, others: Sequence[torch.Tensor]) -> int | N
     exact = exact[..., : value.shape[-1]] if value.dim() and exact.dim() == value.dim() else exact
     if exact.shape != value.shape or not bool(same(value, exact, allowance).all()):
         return None
-    return int((comparison.wrong & exact.isfinite() & ~same(value, right, 10 * allowance)).sum())
+    now = (value - exact).abs().clamp(min=allowance / 4)
+    return int((comparison.wrong & exact.isfinite() & ~same(value, right, 10 * now)).sum())

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close
 from gradekit.judge.diagnose import diagnose
-from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.evidence import Diagnosis, explained
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.judge.ttir_text import accesses, operations_of
@@ -316,6 +317,14 @@ def test_what_lies_between_whole_numbers_is_given_to_no_reference() -> None:
     x = Input("int32", (40,), (2,))
     judged(counts, [x], torch.zeros(40, dtype=torch.int32))
     assert max(seen) == int(x.tensor().max())
+
+
+@pytest.mark.parametrize(("off", "left", "count"), [(12.0, 0.1, 4), (4.0, 0.0, 0), (12.0, 1.5, 0), (16.0, 1.5, 4)])
+def test_inputs_explain_what_was_five_allowances_off_and_ten_times_what_is_left(off: float, left: float, count: int) -> None:
+    value, right = torch.full((4,), off, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)
+    other = SimpleNamespace(again=lambda others: value - left, exact=right, allowance=torch.ones(4))
+    compared: Any = SimpleNamespace(reference=other, value=value, wrong=value > 1)
+    assert explained(compared, []) == count
 
 
 def test_a_tensor_read_with_the_strides_of_another_is_told_with_whose() -> None:
