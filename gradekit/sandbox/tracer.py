@@ -171,8 +171,8 @@ class Tracer:
 
     def inspect(self, entry: str, args: Sequence[Argument], wanted: Sequence[int] = (0,)) -> Inspection:
         """What torch makes of a model around `entry`, compiled for tensors like `args`, of which those at the positions
-        `wanted` want gradients; takes some seconds. Raises
-        TraceError where there is no such entry, or the process was lost."""
+        `wanted` want gradients; takes some seconds. Raises TraceError where there is no such entry, or the process was
+        lost."""
         request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args], "wanted": list(wanted)}
         self._catch_up()
         found = replies.part(self._told(request, INSPECT_SECONDS), "inspection", Inspection)

@@ -20,8 +20,8 @@ from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_grou
 from gradekit.unseen.scope import ROUGH, CallScope, sizes_alone
 from gradekit.unseen.search import Calls, ConstantWay, Missing, Search
 
-NOTHING, PATH = TracedForm("", "", ()), "submission.py"
-"""No call; and what programs call the submission."""
+PATH = "submission.py"
+"""What programs call the submission."""
 
 
 @dataclass
@@ -128,7 +128,7 @@ class KernelInputs:
             scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), wide, Limit.FAR if wide else 1)
             if found := self.search.solutions(want, path, scope, (*own, *self._numbers), ROUGH):
                 return path.form, found
-        return NOTHING, ()
+        return TracedForm("", "", ()), ()
 
     def further(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> list[FurtherCall]:
         """Calls for what is missing, but for what earlier calls did not achieve."""
@@ -144,12 +144,13 @@ class KernelInputs:
 
     def _by_size(self, draws: Draws, wanted: Sequence[Missing], paths: Sequence[Path]) -> Iterator[FurtherCall]:
         left = {one: one.launching(paths) for one in wanted if one.is_of_sizes}
-        found: dict[Missing, tuple[TracedForm, Sequence[dict[str, int]]]] = dict.fromkeys(left, (NOTHING, ()))
+        found = dict[Missing, tuple[TracedForm, Sequence[dict[str, int]]]]()
         for wide, path in itertools.product((False, True)[: 1 + self.goes_far], paths):  # whose candidates serve all
-            mine = [one for one, its in left.items() if path in its and not found[one][1]]
-            found |= {one: self._solved(one, draws, [path], [wide]) for one in mine}
-        for turn, (one, (form, solved)) in enumerate(found.items()):
-            few = solved and CallScope(draws, rank_of(draws, form)).count(solved[0]) <= Limit.MANY_ELEMENTS
+            mine = (one for one, its in left.items() if path in its and one not in found)
+            found |= {one: it for one in mine if (it := self._solved(one, draws, [path], [wide]))[1]}
+        for turn, one in ((turn, one) for turn, one in enumerate(left) if one in found):
+            form, solved = found[one]
+            few = CallScope(draws, rank_of(draws, form)).count(solved[0]) <= Limit.MANY_ELEMENTS
             is_wanted = functools.cache(functools.partial(self._is_missing, one))
             purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
             for sizes in solved[:1] if few else solved:
