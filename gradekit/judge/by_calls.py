@@ -22,7 +22,8 @@ _SPECIAL: Mapping[str, Callable[[Tensor], Tensor]] = {
 def special_values(calls: Iterable[tuple[Sequence[Any], Tensor, Tensor]], names: Sequence[str]) -> Diagnosis | None:
     """All elements are wrong where one input has a special value, and no others: by the arguments of `calls`, what is
     right, and what is wrong. Where 0 is right and comes out, that tells nothing."""
-    seen = [(args, wrong, wrong | (exact != 0)) for args, exact, wrong in calls if wrong.dim() and wrong.numel()]
+    alike = (one for one in calls if len(one[0]) == len(names) and one[2].dim() and one[2].numel())  # none of gradients
+    seen = [(args, wrong, wrong | (exact != 0)) for args, exact, wrong in alike]
     for place, name in enumerate(names):
         if not all(isinstance(args[place], Input) and args[place].shape == wrong.shape for args, wrong, _ in seen):
             continue

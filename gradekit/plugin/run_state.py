@@ -10,6 +10,7 @@ import gc
 import itertools
 import os
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -157,6 +158,16 @@ class GradingRun:
         self.notes += loaded.notes
         self.rejection = _missing_entry(self.request.assignment.entry, self.submission, loaded)
 
+    @contextlib.contextmanager
+    def of_a_cause(self, details: dict[str, Any]) -> Iterator[None]:
+        """Leaves the block, which looks for what is behind a failure, at its first error: that is kept in the `details`
+        of a check, and the report says that the grader failed there; no result depends on it."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001  # whatever it is, it is the grader's own, and costs words alone
+            details["diagnosis_error"] = traceback.format_exc()[-8000:]
+            self.notes += [_NO_CAUSE] if _NO_CAUSE not in self.notes else []
+
     def _end_processes(self) -> None:
         for owner in (self.subject, self.tutor, self.device):
             if owner is not None:
@@ -191,6 +202,8 @@ class GradingRun:
 
         return WatchedResults(TRIVIAL_RESULTS[self.request.options.trivial])
 
+
+_NO_CAUSE = "The grader failed while it looked for the cause of a failure: results and points do not depend on it."
 
 RUN = pytest.StashKey[GradingRun]()
 """Where a run of pytest that grades a submission has its GradingRun."""

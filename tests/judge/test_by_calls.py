@@ -47,6 +47,13 @@ def test_elements_are_wrong_just_where_an_input_has_a_special_value(calls: Seque
     assert (found.sentence if found is not None else None) == (what and f"Just those elements are wrong where `x` is {what}.")
 
 
+def test_a_call_with_fewer_arguments_as_the_other_pass_has_is_left_out() -> None:
+    x, exact, wrong = judged("first_row_zero", at_zero)
+    found = special_values([([*x, *x], exact, wrong), (x, exact, ~wrong)], ["x", "the gradient of the result"])
+    assert found is not None
+    assert found.sentence == "Just those elements are wrong where `x` is 0."
+
+
 @pytest.mark.parametrize(("right", "wrong", "what"), [
     ((1, 600, 1024), (1025, 4096), "above C = 1024"),
     ((1, 5), (1025,), "above C = 1024"),
