@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradekit.findings import Cause, Finding
@@ -20,7 +20,8 @@ class NeedsPerson(Exception):
 class Failure(AssertionError):
     """The submission is wrong here: the `cause`, a `message` of one or two sentences for the student, the `line` to
     blame, `facts` for a report, JSON-codable, the `comparison` of values, and what was `seen` in memory before: its
-    cause is `told`. `repeat` tries it once more on another subject, where it is more than one call, and raises so."""
+    cause is `told`. `repeat` tries it once more on another subject, where it is more than one call, and raises so;
+    `given` are the arguments of the call that is wrong, where that is not the last one."""
 
     def __init__(
         self, cause: Cause, message: str, *, line: int | None = None, facts: dict[str, Any] | None = None,
@@ -33,6 +34,7 @@ class Failure(AssertionError):
         self.facts = facts or {}
         self.comparison = comparison
         self.repeat: Callable[[Any], None] | None = None
+        self.given: Sequence[Any] = ()
 
     def naming(self, circumstance: str) -> Failure:
         """The same failure, with the `circumstance` under which it was seen in front of its message."""

@@ -7,6 +7,7 @@ values and on those that the domain names for this; then one for each other way 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import re
@@ -23,7 +24,7 @@ from gradekit.engine.trials import kept_memory
 from gradekit.engine.ttir import Op
 from gradekit.exact.borders import rows_at_borders
 from gradekit.exact.places import narrowing, rounded_down
-from gradekit.exact.trial import ExactCall, Outcome, Seen, tried
+from gradekit.exact.trial import NOT_TRIED, ExactCall, Outcome, Seen, tried
 from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input, values_of, with_other_values
 from gradekit.inputs.value_kinds import FAR
@@ -69,12 +70,21 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
         for part in {seen.part for seen, _ in examples}:
             for outcome in outcomes if part is None else outcomes[part : part + 1]:
                 if isinstance(outcome, Failure):
-                    wrong = examples[0][0]  # the report shows it, and trying it alone shows the same
-                    run.subject.calls[:] = [Call(wrong.entry, wrong.inputs, wrong, wrong.wanted)]
-                    raise outcome
+                    raise _shown_of(outcome, run.subject, examples[0][0])
                 found.append(outcome)
     untried = max(len(first) - Limit.FORMS, 0) + max(len(others) - Limit.WAYS, 0)
     return {"exact": _as_data(found, untried)} if found else {}
+
+
+def _shown_of(failure: Failure, subject: Subject, seen: Observation) -> Failure:
+    """The failure, with the call that it is about as the subject's last one, which the report shows; or else the
+    example `seen`, which that call differs from by its values."""
+    shown = Call(seen.entry, seen.inputs, seen, seen.wanted)
+    with contextlib.suppress(Failure, *NOT_TRIED):
+        subject.call(seen.entry, failure.given, seen.wanted)
+        shown = subject.calls[-1]
+    subject.calls[:] = [shown]
+    return failure
 
 
 def _wanted(run: GradingRun, item: pytest.Item) -> bool:
@@ -274,6 +284,7 @@ def _on_values(seen: Observation, call: ExactCall, row: Mapping[str, str], numbe
     args = [next(queue) if isinstance(arg, Input) else arg for arg in seen.inputs]
     for place, outcome in enumerate(outcomes):
         if isinstance(outcome, Failure):
+            outcome.given = args
             outcome.repeat = functools.partial(_repeat, seen.entry, args, seen.wanted, call, specs, place)
     return outcomes
 
