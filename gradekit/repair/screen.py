@@ -444,7 +444,7 @@ def is_static(site: ChangeSite, node: ast.AST, functions: Collection[str]) -> bo
     """Whether an expression must be a number that all programs have: an axis, a part of a shape, a step."""
     if isinstance(site.watched.values.get(node), (Tensor, TilePointer)):
         return False
-    parents = site.kernel.parents
+    parents, computed = site.kernel.parents, {*site.kernel.params, *(name for name, _ in site.kernel.assigned)}
     while isinstance(parents.get(node), (ast.expr, ast.keyword)):
         before, node = node, parents[node]
         if isinstance(node, ast.keyword) and node.arg in ("axis", "shape", "dtype"):
@@ -453,6 +453,6 @@ def is_static(site: ChangeSite, node: ast.AST, functions: Collection[str]) -> bo
         is_step = name == "range" and isinstance(node, ast.Call) and before in node.args[2:]
         if name == "full" and isinstance(node, ast.Call) and before in node.args[1:]:
             return False
-        if is_step or name in _STATIC or name in functions and not site.kernel.names(before) & {*site.kernel.params}:
+        if is_step or name in _STATIC or name in functions and not site.kernel.names(before) & computed:
             return True
     return False
