@@ -58,7 +58,7 @@ def test_the_page_of_messages_has_every_sentence() -> None:
         advice in text for _, advice in HINTS if "*" not in advice
     )
     for said in (  # of a diagnosis, of a failure, of a rule and of an operator, whose advice stands behind
-        "- Every element is 0, and that is what the kernel stores.\n",
+        "- Every element is 0.\n",
         "- {1} has shape {2}, and must have {3}.\n",
         "- The comparison `$it` in line $line takes one place too many at $N. / compare with < in place of <=",
         "- has the strides `{1}` and `{2}` in each other's place. / exchange the two: an index goes with the stride",

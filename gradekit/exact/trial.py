@@ -172,7 +172,7 @@ class _Trial:
         alike = (usual.double() - exact).abs() <= expected.allowance
         certain = wrong & (Comparison(usual, expected).wrong | alike)
         if bool(certain.any()):
-            if not everywhere(exact[certain].isfinite()):  # it leaves the range of floats: that says nothing of formulas
+            if not everywhere(exact[certain].isfinite()):  # out of the range of floats: no matter of formulas
                 self._hold_usual(part, place)
             raise self._of_formula(expected, exact, certain, (exact - expected.exact).abs())
         if bool(wrong.any()):

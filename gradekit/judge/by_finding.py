@@ -64,18 +64,6 @@ def _launched(finding: Finding, evidence: Evidence) -> str:
     return f" See which strides line {source.line} passes." if source is not None else ""
 
 
-def loads_outside(evidence: Evidence) -> Diagnosis | None:
-    """Some of the wrong elements are NaN, and a load outside of a tensor brings it in; nothing more is known."""
-    finding, comparison = evidence.find(Cause.OUT_OF_BOUNDS_LOAD), evidence.comparison
-    if finding is None or finding.line is None or comparison is None:
-        return None
-    if not comparison.actual.is_floating_point() or not bool(comparison.value[comparison.wrong].isnan().any()):
-        return None
-    tensor = finding.tensor or "a tensor"
-    sentence = f"Line {finding.line} loads elements outside of {tensor}, and some results are NaN."
-    return Diagnosis(Cause.OUT_OF_BOUNDS_LOAD, sentence, finding.line)
-
-
 def missing_mask(evidence: Evidence) -> Diagnosis | None:
     """An access runs past the end of a tensor, from the first element after it on: no mask, or one that leaks."""
     finding = _out_of_bounds(evidence)
@@ -83,18 +71,8 @@ def missing_mask(evidence: Evidence) -> Diagnosis | None:
         return None
     kind = "load" if finding.cause is Cause.OUT_OF_BOUNDS_LOAD else "store"
     written = _written(finding, kind, evidence.text)
-    masked = _masked(finding, kind, evidence, written)
-    if masked is None:
+    if not _has_no_mask(finding, kind, evidence, written):
         return None
-    if masked and not _is_a_row(finding, evidence):
-        return None
-    if masked:
-        sentence = (
-            f"Line {finding.line} has a mask and still goes past the end of {finding.tensor}: either the mask "
-            "does not bound every dimension, with < and not <=, or the address is too large."
-        )
-        hint = "look at what the mask bounds, and at how the address is computed"
-        return Diagnosis(finding.cause, sentence, finding.line, hint)
     atomic = next((one.name for one in written if one.name.startswith("tl.atomic")), None)
     does = f"calls {atomic}" if atomic else f"{kind}s"
     if not (_is_a_row(finding, evidence) or _is_a_flat_tail(finding, evidence)):
@@ -127,16 +105,12 @@ def _ends(finding: Finding, evidence: Evidence) -> set[int]:
     return {end for s in named if s.is_contiguous for end in (s.numel, s.storage_size)}
 
 
-def _masked(finding: Finding, kind: str, evidence: Evidence, written: Sequence[PointerAccess]) -> bool | None:
-    """Whether what stands at the finding's line has a mask; None where that is unknown, or some have none."""
+def _has_no_mask(finding: Finding, kind: str, evidence: Evidence, written: Sequence[PointerAccess]) -> bool:
+    """Whether each access at the finding's line has lanes and no mask; Triton folds one away that is always true."""
     found = accesses(evidence.program) if evidence.program else []
     mine = [a for a in found if a.kind == kind and finding.line in a.lines]
-    if any(access.is_scalar for access in mine):
-        return None  # a single element has no lanes past the end: its address is wrong
-    masks = {access.masked for access in mine}
-    if len(masks) == 1 and written and all(one.mask is not None for one in written):
-        return True  # Triton has folded one away that is always true
-    return masks.pop() if len(masks) == 1 else None
+    is_folded = bool(written) and all(one.mask is not None for one in written)
+    return bool(mine) and not is_folded and not any(access.is_scalar or access.masked for access in mine)
 
 
 def _written(finding: Finding, kind: str, text: str) -> Sequence[PointerAccess]:

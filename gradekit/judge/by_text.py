@@ -28,12 +28,9 @@ def never_used(evidence: Evidence) -> Diagnosis | None:
         if idle:
             (name, line), *others = idle.items()
             more = f", nor `{others[0][0]}`" if len(others) == 1 else f", nor {len(others)} others" if others else ""
-            return Diagnosis(
-                evidence.failure.cause,
-                f"Nothing in {kernel.name} uses `{name}`, which line {line} computes{more}.",
-                line,
-                "compare with the formula: is a part of it missing? What is not needed may be deleted",
-            )
+            sentence = f"Nothing in {kernel.name} uses `{name}`, which line {line} computes{more}."
+            hint = "compare with the formula: is a part of it missing? What is not needed may be deleted"
+            return Diagnosis(evidence.failure.cause, sentence, line, hint)
     return None
 
 
@@ -53,24 +50,6 @@ def unused_parameter(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-def same_steps(evidence: Evidence) -> Diagnosis | None:
-    """A kernel of a wrong result has a loop in which nothing that it loads changes from step to step."""
-    for kernel in _kernels(evidence):
-        for loop in kernel.loops:
-            inside = [access for access in kernel.accesses if access.is_load and access.call in nodes_of(loop)]
-            made = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            head = loop.target if isinstance(loop, ast.For) else loop.test
-            counters = [n.id for n in ast.walk(head) if isinstance(n, ast.Name) and n.id in made]
-            if inside and counters and not any(kernel.names(access.call) & made for access in inside):
-                return Diagnosis(
-                    evidence.failure.cause,
-                    f"Every step of the loop in line {loop.lineno} loads the same: no address goes by `{counters[0]}`.",
-                    inside[0].line,
-                    "let the addresses follow the step of the loop",
-                )
-    return None
-
-
 def tile_without_loop(text: str, program: Program, count: int) -> tuple[KernelDraft, int] | None:
     """The kernel of a program, and the line, with a tile of so many elements that begins in one place alone: no loop
     goes on behind it, and nothing is multiplied by its length. None where there is none."""
@@ -78,11 +57,8 @@ def tile_without_loop(text: str, program: Program, count: int) -> tuple[KernelDr
     constants = {one.name: one.constants for one in program.kernels.values()}
     for kernel in draft.kernels if draft is not None else ():
         for name in (name for name in kernel.constexprs if constants.get(kernel.name, {}).get(name) == count):
-            inside = [node for loop in kernel.loops for node in ast.walk(loop)]
             factors = [one for one in kernel.nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)]
-            is_moved = any(name in kernel.names(one) for one in factors) or any(
-                isinstance(one, ast.Name) and one.id == name for one in inside
-            )
+            is_moved = any(name in kernel.names(one) for one in (*factors, *kernel.loops))
             tiles = [one for one in kernel.nodes if called(one) == "tl.arange" and name in kernel.names(one)]
             if tiles and not is_moved:
                 return kernel, kernel.statement(tiles[0]).lineno
@@ -193,14 +169,12 @@ def _unregistered(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
     for node in ast.walk(source.tree):
         name, _, method = called(node).rpartition(".")
         if method == "register_autograd" and name in functions and not _made_by(functions[name]):
-            function = functions[name]
-            yield Diagnosis(
-                cause,
+            line, hint = functions[name].lineno, f'write @triton_op("course::{name}", mutates_args={{}}) above it'
+            sentence = (
                 f"Line {node.lineno} registers a derivative for `{name}`, which is not an operator: nothing stands "  # type: ignore[attr-defined]
-                f"above its definition in line {function.lineno} that makes it one.",
-                function.lineno,
-                f'write @triton_op("course::{name}", mutates_args={{}}) above it',
+                f"above its definition in line {line} that makes it one."
             )
+            yield Diagnosis(cause, sentence, line, hint)
 
 
 def _not_wrapped(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
@@ -213,13 +187,12 @@ def _not_wrapped(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
             is_launch = isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
             launched = dotted(node.func.value) if is_launch else ""  # type: ignore[attr-defined]
             if launched in kernels:
-                yield Diagnosis(
-                    cause,
-                    f"Line {node.lineno} launches `{launched}` without wrap_triton: where torch runs an operator "  # type: ignore[attr-defined]
-                    "without data, there is nothing to launch on.",
-                    node.lineno,  # type: ignore[attr-defined]
-                    f"launch with wrap_triton({launched})[grid](...)",
+                line, hint = node.lineno, f"launch with wrap_triton({launched})[grid](...)"  # type: ignore[attr-defined]
+                sentence = (
+                    f"Line {line} launches `{launched}` without wrap_triton: where torch runs an operator without "
+                    "data, there is nothing to launch on."
                 )
+                yield Diagnosis(cause, sentence, line, hint)
 
 
 def _claims_to_write(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
@@ -229,13 +202,12 @@ def _claims_to_write(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
             for keyword in node.keywords if isinstance(node, ast.Call) else ():
                 changed = getattr(keyword.value, "elts", None)
                 if keyword.arg == "mutates_args" and changed:
-                    yield Diagnosis(
-                        cause,
-                        f"Line {keyword.value.lineno} says by mutates_args that `{function.name}` changes "
-                        f"{source.of(changed[0])}: torch takes no derivative of such an operator.",
-                        keyword.value.lineno,
-                        "an operator that writes a new tensor has mutates_args={}",
+                    line, name = keyword.value.lineno, source.of(changed[0])
+                    sentence = (
+                        f"Line {line} says by mutates_args that `{function.name}` changes {name}: torch takes no "
+                        "derivative of such an operator."
                     )
+                    yield Diagnosis(cause, sentence, line, "an operator that writes a new tensor has mutates_args={}")
 
 
 def _hidden(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
@@ -244,13 +216,12 @@ def _hidden(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
     for function in source.host:
         if _made_by(function) == "custom_op" and function.name not in described:
             line = function.decorator_list[0].lineno
-            yield Diagnosis(
-                cause,
+            sentence = (
                 f"Line {line} makes `{function.name}` an operator with custom_op, which hides its body from torch, and "
-                "no register_fake says what its result looks like.",
-                line,
-                f"make it with triton_op, or register a function with @{function.name}.register_fake",
+                "no register_fake says what its result looks like."
             )
+            hint = f"make it with triton_op, or register a function with @{function.name}.register_fake"
+            yield Diagnosis(cause, sentence, line, hint)
 
 
 def _described(node: ast.AST) -> str:

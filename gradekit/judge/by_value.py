@@ -1,7 +1,8 @@
 """Diagnoses that rest on the wrong result itself: a hypothesis about the bug must reproduce it element by element."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -11,7 +12,6 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence, explained, factors_of, same
 from gradekit.judge.ttir_text import lines_of, operations_of
-from gradekit.program import Aten, Copy, Fill, View, every_step
 
 
 def ignores_strides(evidence: Evidence) -> Diagnosis | None:
@@ -71,38 +71,24 @@ def result_strides(evidence: Evidence) -> Diagnosis | None:
     stored = actual.as_strided(shape, row_major(shape), actual.storage_offset()).double()
     if not bool(same(stored, comparison.reference.exact.double(), comparison.reference.allowance).all()):
         return None
-    return Diagnosis(
-        Cause.IGNORES_STRIDES,
+    sentence = (
         f"The kernel stores the result as if it were contiguous, but its strides are {actual.stride()}: "
-        "torch.empty_like keeps the strides of its argument. Use torch.empty, or the strides of the result.",
-        hint="allocate the result with torch.empty(x.shape, ...), or store to it with its own strides",
+        "torch.empty_like keeps the strides of its argument. Use torch.empty, or the strides of the result."
     )
+    hint = "allocate the result with torch.empty(x.shape, ...), or store to it with its own strides"
+    return Diagnosis(Cause.IGNORES_STRIDES, sentence, hint=hint)
 
 
 # --- the whole result is something else ------------------------------------------------------------------------------
 
 
 def all_zeros(evidence: Evidence) -> Diagnosis | None:
-    """Every element is 0, and two or more must not be."""
-    comparison = evidence.comparison
-    if comparison is None or comparison.wrong_count < 2 or bool((comparison.value != 0).any()):
+    """Every element is 0 in every call that is wrong, and two or more of one call must not be."""
+    every = [one for _, one in evidence.wrong]
+    if max((one.wrong_count for one in every), default=0) < 2 or any(bool((one.value != 0).any()) for one in every):
         return None
-    if _is_set_by_kernels(evidence):
-        hint = "the kernel stores zeros: see why what it computes comes out as 0 (is anything added to it?)"
-        return Diagnosis(Cause.ALL_ZEROS, "Every element is 0, and that is what the kernel stores.", hint=hint)
     hint = "either nothing is stored to it, or what is stored comes out as 0: see where it gets its values"
     return Diagnosis(Cause.ALL_ZEROS, "Every element is 0.", hint=hint)
-
-
-def _is_set_by_kernels(evidence: Evidence) -> bool:
-    """Whether kernels have written every element of the results: none began as anything, and none is left unwritten."""
-    if evidence.program is None or evidence.find(Cause.UNWRITTEN_OUTPUT) is not None:
-        return False
-    results = {view.storage for view in evidence.program.results if isinstance(view, View)}
-    steps = list(every_step(evidence.program.steps))
-    begun = {step.target.storage for step in steps if isinstance(step, (Fill, Copy))}
-    made = {view.storage for step in steps if isinstance(step, Aten) for view in step.outputs}
-    return bool(results) and results <= evidence.program.allocated.keys() - begun - made
 
 
 def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
@@ -135,43 +121,72 @@ def _at_an_end(comparison: Comparison, least: int, most: int) -> torch.Tensor:
 
 
 def off_by_a_factor(evidence: Evidence) -> Diagnosis | None:
-    """All elements of a result, or all of each row, are so many times what they must be."""
-    comparison = evidence.comparison
-    every = factors_of(comparison) if comparison is not None else None
-    if every is not None:
-        factor = float(every)
-        known = [name for name, value in _quantities(evidence).items() if math.isclose(factor, value, rel_tol=2e-3)]
-        named = f" That is {known[0]}." if len(known) == 1 else ""
-        sentence = f"Every element is {factor:.4g} times what it must be.{named}"
-        hint = "look for a factor, or a minus, that is missing or one too many"
-        return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
+    """All elements of a result, or all of each row, are so many times what they must be; in other calls that are wrong
+    just as many times, or what has the same name there."""
+    factors = [factor for _, one in evidence.wrong if (factor := _factor(one)) is not None]
+    if len(factors) == len(evidence.wrong) and _tells_a_factor([one for _, one in evidence.wrong]):
+        known = [_quantities(args) for args, _ in evidence.wrong]
+        alike = lambda key: all(_near(one, of.get(key, ("", 0.0))[1]) for one, of in zip(factors, known, strict=True))
+        names = [said for key, (said, _) in known[0].items() if alike(key)]
+        if len(names) == 1 or all(_near(one, factors[0]) for one in factors):
+            named = f" That is {names[0]}." if len(names) == 1 else ""
+            sentence = f"Every element is {factors[0]:.4g} times what it must be.{named}"
+            hint = "look for a factor, or a minus, that is missing or one too many"
+            return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
+    several = [one for _, one in evidence.wrong if one.actual.dim() > 1] if len(factors) < len(evidence.wrong) else []
     for along, name in ((-1, "row"), (-2, "column")):
-        if comparison is not None and comparison.actual.dim() > 1 and factors_of(comparison, along) is not None:
+        if several and all(factors_of(one, along) is not None for one in several):
             sentence = f"Within a {name} all elements are off by one factor, and each {name} has its own."
             hint = f"look at what is computed once for a {name}: a sum, a maximum, a scale"
             return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
     return None
 
 
-def _quantities(evidence: Evidence) -> dict[str, float]:
-    """What a kernel may forget to multiply or divide by: log2(e), and sizes of the inputs that are no small numbers."""
-    known = {str(size): float(size) for spec in evidence.specs for size in spec.shape if size > 4}
+def _near(factor: float, value: float) -> bool:
+    return math.isclose(factor, value, rel_tol=2e-3)
+
+
+def _factor(comparison: Comparison) -> float | None:
+    """How many times as large as it must be all of a result is; None where that is not one number, or 0."""
+    every = comparison.value, comparison.reference.exact, comparison.reference.allowance
+    value, exact, allowance = (one.double().expand(comparison.actual.shape) for one in every)
+    factor = float((value * exact).sum() / exact.square().sum())
+    fits = (value - factor * exact).abs() <= 2 * max(1, abs(factor)) * allowance
+    return factor if factor and comparison.actual.is_floating_point() and bool(fits.all()) else None
+
+
+def _tells_a_factor(wrong: Sequence[Comparison]) -> bool:
+    """Whether two clearly different numbers are expected where results are wrong by more than rounding may be."""
+    clear = [one.reference.exact.double().expand(one.actual.shape)[one.wrong & (one.error > 10)] for one in wrong]
+    numbers = torch.cat(clear).abs() if clear else torch.zeros(0)
+    return bool(numbers.numel() > 1 and numbers.max() > 1.01 * numbers.min())
+
+
+def _quantities(args: Mapping[str, Any]) -> dict[Hashable, tuple[str, float]]:
+    """What a kernel may forget to multiply or divide by, in words and as a number: log2(e), sizes of the inputs that
+    are no small numbers, what an argument between 0 and 1 leaves to 1, and shares."""
+    known: dict[Hashable, tuple[str, float]] = {"log2": ("log2(e)", 1 / math.log(2))}
+    for name, arg in args.items():
+        sizes = arg.shape if isinstance(arg, Input) else ()
+        known |= {(name, dim): (str(size), float(size)) for dim, size in enumerate(sizes) if size > 4}
+        known |= {name: (f"(1 - `{name}`)", 1 - arg)} if isinstance(arg, float) and 0 < arg < 1 else {}
     forms = (("{}", 1), ("1 / {}", -1), ("sqrt({})", 0.5), ("1 / sqrt({})", -0.5))
-    every = {"log2(e)": 1 / math.log(2), **known}.items()
-    return {form.format(name): value**power for name, value in every for form, power in forms} | _shares(evidence)
+    each = {(key, form): (form.format(of), value**power) for key, (of, value) in known.items() for form, power in forms}
+    return dict(each) | _shares(args)
 
 
-def _shares(evidence: Evidence) -> dict[str, float]:
-    """Which share of an input's rows is not all 0, or of its whole numbers not below 0, and its inverse, in words: what
-    is not counted may be divided by."""
-    found = dict[str, float]()
-    for place, spec in enumerate(evidence.specs):
-        values, name = spec.tensor(), evidence.name(place)
+def _shares(args: Mapping[str, Any]) -> dict[Hashable, tuple[str, float]]:
+    """Which share of an input's rows is not all 0, or of its whole numbers not below 0, and its inverse: what is not
+    counted may be divided by."""
+    found = dict[Hashable, tuple[str, float]]()
+    for name, spec in ((name, arg) for name, arg in args.items() if isinstance(arg, Input)):
+        values = spec.tensor()
         is_whole = not values.is_floating_point()
         counted = values >= 0 if is_whole else (values if len(spec.shape) > 1 else values.unsqueeze(-1)).any(-1)
         some, every = int(counted.sum()), counted.numel()
         if 0 < some < every:
             noun, what = ("numbers", "not below 0") if is_whole else ("rows", "not all 0")
             said = f"`{name}` has {every} {noun}, and {some} of them are {what}"
-            found |= {f"{some} / {every}: {said}": some / every, f"{every} / {some}: {said}": every / some}
+            found |= {(name, "some"): (f"{some} / {every}: {said}", some / every)}
+            found |= {(name, "every"): (f"{every} / {some}: {said}", every / some)}
     return found

@@ -183,13 +183,9 @@ def summary(comparison: Comparison) -> dict[str, Any]:
 
 
 def _element(comparison: Comparison, index: tuple[int, ...]) -> dict[str, Any]:
-    return {
-        "index": list(index),
-        "got": _with_bits(comparison, comparison.actual[index]),
-        "expected": _with_bits(comparison, comparison.reference.rounded[index]),
-        "allowed": show(comparison.reference.allowance[index]),
-        "in_allowances": f"{comparison.error[index].item():.3g}",
-    }
+    got, expected = (_with_bits(comparison, of[index]) for of in (comparison.actual, comparison.reference.rounded))
+    off = {"allowed": show(comparison.reference.allowance[index]), "in_allowances": f"{comparison.error[index]:.3g}"}
+    return {"index": list(index), "got": got, "expected": expected} | off
 
 
 def _along(wrong: torch.Tensor, dim: int) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """What a diagnosis may rest on: one failure with its observation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,8 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A failure, and all that is known of it: `inputs` are the arguments, `text` the submission's source, or ""."""
+    """A failure, and all that is known of it: `inputs` are the arguments, `text` the submission's source, or "", and
+    `calls` those of a check that are wrong, this one first, by the names of their arguments."""
 
     failure: Failure
     inputs: tuple[Any, ...] = ()
@@ -43,6 +44,13 @@ class Evidence:
     program: Program | None = None
     results: tuple[Any, ...] = ()
     text: str = ""
+    calls: Sequence[tuple[Mapping[str, Any], Comparison]] = ()
+
+    @property
+    def wrong(self) -> Sequence[tuple[Mapping[str, Any], Comparison]]:
+        """The calls that are wrong; this one, where no others are known."""
+        own = {self.name(place): spec for place, spec in enumerate(self.specs)}
+        return self.calls or ([(own, self.comparison)] if self.comparison is not None else [])
 
     @property
     def comparison(self) -> Comparison | None:

@@ -101,12 +101,10 @@ def assert_launches(observation: Observed, at_most: int = 1) -> None:
         return
     kernels = "kernel" if at_most == 1 else "kernels"
     made = observation.program.launches() if observation.program else ()
-    raise Failure(
-        Cause.TOO_MANY_LAUNCHES,
-        f"The call launches {launches} kernels, and may launch {at_most} {kernels} at most.",
-        line=line_of(next(itertools.islice(made, at_most, None), None)),
-        facts={"launches": launches, "at_most": at_most},
-    )
+    line = line_of(next(itertools.islice(made, at_most, None), None))
+    message = f"The call launches {launches} kernels, and may launch {at_most} {kernels} at most."
+    facts = {"launches": launches, "at_most": at_most}
+    raise Failure(Cause.TOO_MANY_LAUNCHES, message, line=line, facts=facts)
 
 
 def assert_allocates(observation: Observed, *, only_the_result: bool = True, at_most_bytes: int | None = None) -> None:

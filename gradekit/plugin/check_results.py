@@ -148,23 +148,30 @@ def diagnosis(
     if run.subject is None:
         return found
     if found is None:
-        return explained(error, call, run.subject, run) or _of_all_calls(error, evidence, call, run)
+        told = explained(error, call, run.subject, run, evidence.wrong)
+        return told or _of_all_calls(error, evidence, call, run)
     rounding = measured_rounding(run.subject, call.observation, error)
     return rounding if rounding and not rounding.vague else found
 
 
-def explained(error: Failure, call: Call, subject: Subject, run: GradingRun) -> Diagnosis | None:
-    """What the rounding of one place, memory or the values of a call show to be wrong with a subject."""
+def explained(
+    error: Failure, call: Call, subject: Subject, run: GradingRun,
+    wrong: Sequence[tuple[Sequence[Any], Comparison]] = (),
+) -> Diagnosis | None:  # fmt: skip
+    """What the rounding of one place, memory or the values of a call, and of others that are `wrong`, show to be wrong
+    with a subject."""
     if (seen := call.observation) is None:
         return None
     rounding = measured_rounding(subject, seen, error)
     if rounding and not rounding.vague:
         return rounding
     inputs, text = _named(call, run), subject.submission.text
-    values = _values_compared(error, seen, run)
-    ways = [lambda: diagnose(error, seen, inputs, text), lambda: special_origin(*values)]
+    values, called = _values_compared(error, seen, run), names(call, run)
+    every = [(call.args, error.comparison), *wrong] if error.comparison is not None else []
+    calls = [(dict(zip(called, args, strict=True)), one) for args, one in every if len(args) == len(called)]
+    ways = [lambda: diagnose(error, seen, inputs, text, calls), lambda: special_origin(*values)]
     told = next(filter(None, (way() for way in ways[:: -1 if error.cause is Cause.NAN else 1])), None)
-    named = zip(call.args, names(call, run), strict=True)
+    named = zip(call.args, called, strict=True)
     told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")], text)
     return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
 
@@ -173,8 +180,7 @@ def _of_all_calls(error: Failure, evidence: CheckEvidence, call: Call, run: Grad
     """What tells the calls of a check that are wrong from those that are right."""
     if error.comparison is None or call.observation is None:
         return None
-    failed = [(args, seen.comparison) for args, seen in evidence.ran if isinstance(seen, Failure) and seen.comparison]
-    judged = [(args, one.reference.exact.expand(one.wrong.shape), one.wrong) for args, one in failed]
+    judged = [(args, one.reference.exact.expand(one.wrong.shape), one.wrong) for args, one in evidence.wrong]
     nowhere = lambda exact: torch.zeros(exact.shape, dtype=torch.bool)
     judged += [(s.inputs, of[0].exact, nowhere(of[0].exact)) for s, of in evidence.right if len(of) == 1]
     domain = run.request.assignment.domain.get(call.entry)
@@ -466,6 +472,11 @@ class CheckEvidence:
     details: dict[str, Any] = field(default_factory=dict)
     is_secret: bool = False
     origin: str = ""
+
+    @property
+    def wrong(self) -> list[tuple[tuple[Any, ...], Comparison]]:
+        """The calls whose results were wrong."""
+        return [(args, one.comparison) for args, one in self.ran if isinstance(one, Failure) and one.comparison]
 
 
 # --- blamed lines -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 from gradekit.causes import NO_RESULT
 from gradekit.compat.pytest import format_comparisons_without_terminal, report_passed
 from gradekit.findings import Check, Outcome, Report
-from gradekit.judge.evidence import Diagnosis
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_results import BrokenOff
 from gradekit.plugin.check_run import CHECK, CheckRun, evidence_of, run_secretly
@@ -172,17 +171,14 @@ class GradingPlugin:
     def _settle(self) -> None:
         """Takes back what was said of failed checks; says what all show together, and what the mend told leaves."""
         run = self.run
-        settled: dict[str, Diagnosis | None] = {}
         with run.of_a_cause({}):
-            settled = run.tutor.settled() if run.tutor is not None else {}
-        for name, found in settled.items():
-            item = next(item for item in run.items if item.name == name)
-            number = next(number for number, check in enumerate(run.checks) if check.id == name)
-            evidence, error = evidence_of(item), evidence_of(item).error
-            assert error is not None
-            with run.of_a_cause(evidence.details):
+            for name, found in run.tutor.settled().items() if run.tutor is not None else ():
+                item = next(item for item in run.items if item.name == name)
+                number = next(number for number, check in enumerate(run.checks) if check.id == name)
+                evidence, error = evidence_of(item), evidence_of(item).error
+                assert error is not None
                 evidence.diagnosis = check_results.diagnosis(evidence.repeated or error, evidence, run, found)
-            run.checks[number] = check_results.check_of(item, run, error, evidence)
+                run.checks[number] = check_results.check_of(item, run, error, evidence)
         left = run.tutor.left if run.tutor is not None else ""
         run.notes += [left] if any(one.source and f"line {one.source.line} put" in left for one in run.checks) else []
         causes = {check.cause for check in run.checks if check.outcome is Outcome.FAILED}

@@ -65,14 +65,11 @@ class Profile:
     on_card: int = 8
 
 
-PROFILES = {
-    profile.name: profile
-    for profile in (
-        Profile("quick", examples=10, drawn=0, shrinks=60, at_most=10, on_card=2),
-        Profile("default", examples=40, drawn=3),
-        Profile("thorough", examples=1000, drawn=1000, strength=3, shrinks=1000, at_least=1000, on_card=1000),
-    )
-}
+PROFILES = {profile.name: profile for profile in (
+    Profile("quick", examples=10, drawn=0, shrinks=60, at_most=10, on_card=2),
+    Profile("default", examples=40, drawn=3),
+    Profile("thorough", examples=1000, drawn=1000, strength=3, shrinks=1000, at_least=1000, on_card=1000),
+)}  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -160,8 +160,7 @@ class GradingRun:
 
     @contextlib.contextmanager
     def of_a_cause(self, details: dict[str, Any]) -> Iterator[None]:
-        """Leaves the block, which looks for what is behind a failure, at its first error: that is kept in the `details`
-        of a check, and the report says that the grader failed there; no result depends on it."""
+        """Leaves the block, which looks for a cause, at its first error: `details` of a check and the notes have it."""
         try:
             yield
         except Exception:  # noqa: BLE001  # whatever it is, it is the grader's own, and costs words alone

@@ -41,14 +41,12 @@ def in_words(record: Mapping[str, Any]) -> str:
     if not (found := record.get("rests_on")):
         return ""
     formula = "formula right" if found["exact"] == 1 else "formulas right"
-    parts = [
-        counted(found["examples"], "example"),
-        f"{counted(found['proved'], 'claim')} proved" if found["proved"] else "",
-        f"{found['exact']:,} {formula} in exact arithmetic" if found["exact"] else "",
-    ]
+    parts = [counted(found["examples"], "example")]
+    parts += [f"{counted(found['proved'], 'claim')} proved"] if found["proved"] else []
+    parts += [f"{found['exact']:,} {formula} in exact arithmetic"] if found["exact"] else []
     ways = len(found["unseen"])
     unseen = f"; {counted(ways, 'outcome')} of its branches never occurred" if ways else ""
-    return f"This score rests on {', '.join(filter(None, parts))}{unseen}."
+    return f"This score rests on {', '.join(parts)}{unseen}."
 
 
 def unsure(record: Mapping[str, Any]) -> list[str]:
