@@ -17,6 +17,7 @@ from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind, parsed
 from gradekit.repair.operators.reasons import reason
+from gradekit.repair.operators.words import hint_of
 from gradekit.repair.work import Limit, Rank
 from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
@@ -51,6 +52,9 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         kept = [change for change in kept if not change.also] or kept
     if any(change.kind is ChangeKind.DROPPED for change in kept):  # what is too many may also be taken away again
         kept = [change for change in kept if not change.lacks]
+    of_the_handout = [one for one in kept if one.hint == hint_of("number-handout", number=one.new)]
+    if of_the_handout:  # its digits are not right by chance
+        return mends_each(of_the_handout[:1], source)
     if lacking := _lacking(kept, source) or _lacking_somewhere(kept, source):
         return lacking
     plain = [change for change in kept if change.kind in PLAIN]
@@ -166,18 +170,26 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
     edits = [_edit(part, source) for part in change.parts]
     if None in edits:
         return None
-    every = tuple(edit for edit in edits if edit is not None)
-    sentence = change.sentence + reason(change, source) + consequence(change.within, change.node, source)
+    every = tuple(dict.fromkeys(edit for edit in edits if edit is not None))
+    follows = consequence(change.within, change.node, source) if not change.at else ""  # the node is where it is put in
+    sentence = change.sentence + reason(change, source) + follows
     mend = Mend(
         Family.FORMULA, Rank.SCREENED, change.line, every, sentence, change.hint, change.cause, kernel=change.within
     )
     is_brackets = change.kind in (ChangeKind.BRACKET, ChangeKind.IDLE_SIDE)  # which are seen from the whole alone
-    return replace(mend, hint=as_changed(mend, source, change.hint)) if is_brackets else mend
+    parts = ((part.new, source.of(part.node)) for part in change.parts)
+    unsaid = (_words(new) - _words(old) - _words(f"{change.sentence} {change.hint}") for new, old in parts)
+    return replace(mend, hint=as_changed(mend, source, change.hint)) if is_brackets or any(unsaid) else mend
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*|\d+", text))
 
 
 def _edit(change: Change, source: ParsedSource) -> Edit | None:
-    start, end = source.span(change.node)
-    new = _on_as_many_lines(change.new, source.of(change.node).count("\n"))
+    node = change.edited or change.node
+    start, end = source.span(node)
+    new = _on_as_many_lines(change.new, source.of(node).count("\n"))
     return Edit(start, end, new, change.hint) if new is not None else None
 
 
@@ -237,6 +249,8 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> list[Me
     unused = ", which the kernel never uses," if all(change.kind is ChangeKind.IDLE for change in mine) else ""
     says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
     hint = "put it there, or where the result of that line is used; for example"
+    for one in [one for one in others if one.kind is ChangeKind.NUMBER][:1]:
+        hint = f"put it there, or take {one.new} for {source.of(one.node)} in line {one.line}; for example"
     as_told = lambda mend: replace(mend, rank=Rank.OF_SEVERAL, sentence=says, hint=as_changed(mend, source, hint))
     return [as_told(mend) for mend in mends]
 

@@ -20,7 +20,6 @@ from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck, is_too_long
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.idioms.patterns import differences
-from gradekit.repair.in_form import in_form
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.operators.words import hint_of, sentence_of
@@ -50,7 +49,6 @@ class Tutor:
         self._mending = Mending(texts.submission.text, idioms=own)
         self.work = self._mending.work
         self._said: dict[str, tuple[FailedCheck, Mend | None]] = {}  # what each check's diagnosis is about
-        self._beside: dict[Cause, Diagnosis | None] = {}
         self.left = ""  # what there is to say, in the end, of checks that are wrong with the mend that is told
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
@@ -70,7 +68,8 @@ class Tutor:
         """What is said of checks in the end, by their names, where that differs from what was said when they failed.
 
         A mend that makes the failing examples of more checks right takes the place of others. It is refuted where it
-        leaves as many as it makes right, or one, where it says no more than that one change of a line helps.
+        leaves as many as it makes right, or one that nothing else explains, or, where it says no more than that one
+        change of a line helps, any.
         """
         found = dict[str, Diagnosis | None]()
         if not any(mend for _, mend in self._said.values()):
@@ -100,10 +99,18 @@ class Tutor:
                 tries, known = MendTries(check, self._texts, self._mending.text), self._mending.remembered(best)
                 found[check.name] = known or self._with_numbers(tries, best) or diagnosis_of(best, tries.clues, RIGHT)
         failed = [name for name, error in after[best].items() if isinstance(error, Failure) and not is_too_long(error)]
-        wrong = [one.name for one, mend in said if mend is None and one.name not in found and one.name in failed]
-        if wrong and best.line and LOOK not in best.hint and all(mend in (None, best) for _, mend in said):
-            self.left = f"With line {best.line} put right, this still fails: {', '.join(wrong)}."
+        wrong = [one for one, mend in said if mend is None and one.name not in found and one.name in failed]
+        if wrong and all(mend in (None, best) for _, mend in said):
+            if not is_of_memory(best, tries.clues) and any(map(self._is_unexplained, wrong)):
+                return {check.name: None for check, mend in said if mend is not None}
+            says = f"With line {best.line} put right, this still fails: {', '.join(one.name for one in wrong)}."
+            self.left = says if best.line and LOOK not in best.hint else ""
         return found
+
+    def _is_unexplained(self, check: FailedCheck) -> bool:
+        """Whether nothing but numbers is known of a check: a mend that leaves it wrong may be right by chance."""
+        is_of_numbers = check.error.comparison is not None
+        return is_of_numbers and self._texts.explained(check.error, check.call, self._texts.subject) is None
 
     def _after(self, mend: Mend, checks: Iterable[FailedCheck]) -> dict[str, BaseException | None]:
         """What the failing example of each check raises with a mend."""
@@ -119,12 +126,11 @@ class Tutor:
         mending, error = self._mending, check.error
         if error.cause is Cause.EXCEPTION and check.call.observation is None:
             line = line_of_refused(mending.text, error.message)
-            refused = self._of_refused(replace(check, error=Failure(error.cause, error.message, line=line)))
-            return refused or self._behind(check), None
+            return self._of_refused(replace(check, error=Failure(error.cause, error.message, line=line))), None
         if error.cause in (Cause.COMPILATION_ERROR, Cause.BUDGET_EXCEEDED):
             return self._of_refused(check), None
         if not _is_mendable(error, check.call):
-            return self._behind(check), None
+            return None, None
         tries = MendTries(check, self._texts, mending.text)
         if (launch := launch_missing(mending.text, tries.clues)) is not None:
             return launch, None
@@ -137,24 +143,6 @@ class Tutor:
             return told, helping[0]
         found = self._of_two(tries, self._halves(tries))
         return found, mending.told_first if found is not None else None
-
-    def _behind(self, check: FailedCheck) -> Diagnosis | None:
-        """What is told of another mistake, beside one whose message says all: a result of a wrong dtype, say."""
-        cause = check.error.cause
-        if cause not in self._beside:
-            self._beside[cause] = None
-            with survived("The look behind a message"):
-                self._beside[cause] = self._another(check)
-        return self._beside[cause]
-
-    def _another(self, check: FailedCheck) -> Diagnosis | None:
-        mending, error = self._mending, check.error
-        half, tries = in_form(mending.text, error, check.call), MendTries(check, self._texts, mending.text)
-        after = tries.after(half.applied(mending.text)) if half is not None else None
-        if half is None or after is None or after.error.cause is error.cause:
-            return None
-        told = self._of_two(tries, [half]) or self._with_numbers(tries, half)
-        return replace(told, cause=error.cause, line=None) if told is not None else None
 
     def _with_numbers(self, tries: MendTries, mend: Mend, is_half: bool = False) -> Diagnosis | None:
         """What is told of a mend with which something else is still wrong that no mend is found for; None where the
@@ -340,13 +328,11 @@ def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
     """What is said of both."""
     hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
     cause, line = one.cause or other.cause or clues.likeliest, one.line or other.line or None
-    return Diagnosis(cause, _with_another(one, other.sentence), line, hint if one.hint else other.hint)
+    return Diagnosis(cause, _with_another(one, other.sentence), line, hint)
 
 
 def _with_another(mend: Mend, other: str) -> str:
-    """What is said of a mend, where a message has not said it, and of another mistake."""
-    if not mend.sentence:
-        return f"With that put right, there is another mistake: {_lower(other)}"
+    """What is said of a mend and of another mistake."""
     return f"There are two mistakes. {mend.sentence} With that put right, there is another: {_lower(other)}"
 
 

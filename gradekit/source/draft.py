@@ -32,7 +32,7 @@ class Draft:
         self.kernels = [KernelDraft(self.source, node) for node in self.source.kernels]
         for launch in self.launches:
             strides = (name for name, value in launch.given.items() if "stride(" in self.source.of(value))
-            launch.kernel.known_strides.update(strides)
+            launch.kernel.known_strides.update(strides, _starred_strides(launch.call, launch.kernel))
 
     @cached_property
     def _ranks(self) -> dict[str, int]:
@@ -177,6 +177,16 @@ def _times(argument: ast.expr, stands_for: Mapping[ast.Starred, int]) -> int:
 def _strided(argument: ast.Starred) -> str:
     """The tensor in `*x.stride()`; "" of anything else."""
     return called(argument.value).removesuffix(".stride") if called(argument.value).endswith(".stride") else ""
+
+
+def _starred_strides(call: ast.Call, kernel: KernelDraft) -> list[str]:
+    """The parameters that `*x.stride(), *y.stride()` give together, where nothing else stands between."""
+    places = [number for number, one in enumerate(call.args) if isinstance(one, ast.Starred)]
+    between = call.args[places[0] : places[-1] + 1] if places else []
+    if not all(isinstance(one, ast.Starred) and _strided(one) for one in between) or not between:
+        return []
+    open_ = [name for name in kernel.all_params if name not in {keyword.arg for keyword in call.keywords}]
+    return open_[places[0] : len(open_) - (len(call.args) - 1 - places[-1])]
 
 
 def _behind_the_last(call: ast.Call, kernel: KernelDraft, named: dict[str, ast.expr]) -> dict[str, ast.expr]:

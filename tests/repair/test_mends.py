@@ -380,3 +380,10 @@ def test_two_mends_that_were_right_are_the_first_that_another_check_tries_and_to
     mending.work.tried.spend(mending.work.tried.left)
     mending.remember(mend, diagnosis_of(half, CLUES, RIGHT))
     assert mending.diagnosis(CLUES, Tries(lambda text: text == both)) == diagnosis_of(half, CLUES, RIGHT)
+
+
+def test_what_starred_strides_give_is_no_length_whichever_tensor_has_which() -> None:
+    text = "@triton.jit\ndef f(x, y, N, a, b, c, W: tl.constexpr):\n    pass\n\ndef g(x, y):\n    f[(1,)](x, y, {}, W=2)\n"
+    lengths = lambda given: Draft(text.format(given)).kernels[0].lengths
+    assert "N" in lengths("x.shape[0], *x.stride(), *y.stride()") and "b" not in lengths("x.shape[0], *x.stride(), *y.stride()")
+    assert "b" in lengths("x.shape[0], *x.shape, *y.stride()")

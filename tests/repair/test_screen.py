@@ -113,6 +113,28 @@ def test_where_one_name_is_missing_in_every_mend_it_is_named_with_the_likeliest_
     assert {mend.sentence for mend in every} == {says} and len({mend.edits for mend in every}) == len(every)
 
 
+@pytest.mark.parametrize("is_of_the_module", [True, False])
+def test_a_number_of_the_handout_is_told_before_a_factor_and_where_it_stands(is_of_the_module: bool) -> None:
+    """Half of the number would do as well wherever it goes"""
+    right = MEANS.replace("total * scale", f"total * {'SCALE' if is_of_the_module else '0.4442883'} * scale")
+    right = right.replace("@triton.jit", "SCALE = tl.constexpr(0.4442883)\n\n\n@triton.jit", 1)
+    text, (x, w) = right.replace("0.4442883", "0.8885766"), inputs()
+    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.4442883 * 0.25), x, w)
+    screen = Screen(Draft(text, ["0.4442883"]), ())
+    (mend,) = mends_of(screen.survivors([call], ["means_kernel"]), ParsedSource(text))
+    line = mend.applied(text).splitlines()[mend.line - 1]
+    assert ("SCALE = " in line) is is_of_the_module and "0.4442883" in line
+
+
+def test_a_hint_has_all_that_its_mend_puts_in() -> None:
+    text = "y = tl.exp(v - tl.max(v))"
+    source = ParsedSource(text)
+    (node,) = (one for one in ast.walk(source.tree) if getattr(one, "lineno", 0) and ast.unparse(one) == "tl.max(v)")
+    change = Change(ChangeKind.AXIS, "f", node, "tl.max(v, axis=1)[:, None]", "Line 1 reduces `v` by `tl.max`.", "name the axis: axis=1")
+    mend = mend_of(change, source)
+    assert mend is not None and "tl.max(v, axis=1)[:, None]" in mend.hint
+
+
 def test_of_failing_calls_the_one_with_more_elements_decides() -> None:
     """Of one element, the sum is its largest, and much else is right"""
     text = MEANS.replace("tl.sum(x", "tl.max(x").replace("x * w", "x - w")

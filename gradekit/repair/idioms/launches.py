@@ -82,13 +82,13 @@ def saved_for_another(draft: Draft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
-    """The first line in which a kernel loads what a launch passes by this name."""
-    for launch in draft.launches:
-        for param, value in launch.given.items():
-            if draft.source.of(value) == name and param in launch.kernel.first_loads:
-                return launch.kernel.first_loads[param], f" {launch.kernel.name}"
-    return None, ""
+def loaded_in(draft: Draft, node: ast.expr) -> tuple[int | None, str]:
+    """The first line in which a kernel loads what a launch passes: there, or else by the same name."""
+    given = ((one.kernel, *pair) for one in draft.launches for pair in one.given.items())
+    loaded = [one for one in given if one[1] in one[0].first_loads and draft.source.of(one[2]) == draft.source.of(node)]
+    here = lambda one: draft.source.span(one[2]) == draft.source.span(node)
+    kernel, param, _ = max(loaded, key=here, default=(None, "", None))
+    return (kernel.first_loads[param], f" {kernel.name}") if kernel is not None else (None, "")
 
 
 RULES = (arguments_swapped, saved_for_another)

@@ -263,12 +263,13 @@ def _copied(site: HostSite) -> Iterator[Change]:
     for nodes in (*mine, *every):
         first, *rest = map(copy, nodes)
         *most, last = dict.fromkeys(site.source.of(of_each[id(site.value(node))][0]) for node in nodes)
-        draft, name = draft_of(site.source.text), (most or [last])[0]
-        line, where = loaded_in(draft, name) if draft is not None else (None, "")
+        draft, one = draft_of(site.source.text), of_each[id(site.value(nodes[0]))][0]
         asked = any(getattr(site.parents[node], "attr", "") == "stride" for node in nodes)
+        is_clear = draft is not None and not (asked and most)  # of several tensors, some have their own strides
+        line, where = loaded_in(draft, one) if draft is not None and is_clear else (None, "")
         role = "copied-with-strides" if asked else "copied"
         sentence, hint = words(role, names=f"{', '.join(most)} and {last}" if most else last, where=where)
-        reads = f" Line {line} reads {name} as if it were contiguous." if line else ""
+        reads = f" Line {line} reads {site.source.of(one)} as if it were contiguous." if line else ""
         told = replace(first, sentence=sentence + reads, hint=hint, at=line or first.line, also=tuple(rest))
         yield replace(told, cause=Cause.IGNORES_STRIDES)
 
