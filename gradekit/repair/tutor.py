@@ -139,7 +139,8 @@ class Tutor:
             return mending.told(helping[0], tries.clues, tries), helping[0]
         if both := self._of_two(tries, helping):
             return both, mending.told_first
-        if helping and (told := self._with_numbers(tries, helping[0], is_half=True)) is not None:
+        is_named = helping != [] and LOOK not in helping[0].hint  # what nobody can name explains no half
+        if is_named and (told := self._with_numbers(tries, helping[0], is_half=True)) is not None:
             return told, helping[0]
         found = self._of_two(tries, self._halves(tries))
         return found, mending.told_first if found is not None else None

@@ -114,7 +114,7 @@ def _number_of_the_module(site: ChangeSite, node: ast.Name) -> Iterator[Change]:
     if given is None or uses[0] is not node:
         return
     place = shown(site.source.text.splitlines()[given.lineno - 1].strip())
-    says = sentence_of("number", it=f"{given.value:g}", place=place)
+    says = sentence_of("number", it=f"{float(ast.unparse(given)):g}", place=place)
     for one in _number_of_the_handout(site, given, says):
         yield at_once(replace(one, node=use, at=given.lineno, edited=given) for use in uses)
 
