@@ -167,11 +167,9 @@ def never_wrap_triton() -> None:
     torch._library.triton.wrap_triton_enabled_default = False
 
 
-@contextlib.contextmanager
-def wrapping_triton() -> Iterator[None]:
+def wrapping_triton() -> contextlib.AbstractContextManager[None]:
     """While open, torch.library.wrap_triton wraps, as it does inside of torch.compile."""
-    with torch._library.triton.set_wrap_triton_enabled(True):
-        yield
+    return torch._library.triton.set_wrap_triton_enabled(True)
 
 
 def keep_dynamo_out() -> None:

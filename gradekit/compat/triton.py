@@ -160,6 +160,7 @@ class Lowering:
         return self.module
 
 
+@functools.cache
 def machine_code(ttir: str, options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """What every stage makes of a kernel (text, of a cubin the bytes), and what the stages told (shared memory in bytes
     and so on); `options` are the backend's. Raises RuntimeError where a pass fails, and PTXASError where ptxas does."""
@@ -174,6 +175,7 @@ def machine_code(ttir: str, options: Any) -> tuple[dict[str, Any], dict[str, Any
     return made, lowering.metadata
 
 
+@functools.cache
 def resource_usage(cubin: bytes) -> tuple[int, int]:
     """How many registers a thread of the kernel in `cubin` has, and the bytes that it keeps in local memory."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:

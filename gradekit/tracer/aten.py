@@ -35,16 +35,16 @@ READS = {"_local_scalar_dense": "item()", "equal": "torch.equal", "is_nonzero": 
 class StepRecorder(DispatchMode):
     """Runs every operation and records what it does to storages on the GPU."""
 
-    def __init__(self, recorder: Recorder, around: Any) -> None:
+    def __init__(self, recorder: Recorder, around: Callable[[], Any]) -> None:
         super().__init__()
         self.recorder = recorder
-        self.around = around  # the mask, which is off where torch calls back into an operator's own code
+        self.around = around  # opens the mask, which is off where torch calls back into an operator's own code
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         custom = custom_operator(func)
         if custom is not None:
-            with self.around, self:
+            with self.around(), self:
                 return custom(*args, **kwargs)
         with DisableTorchFunction():
             with self:
@@ -64,10 +64,10 @@ class StepRecorder(DispatchMode):
             torch_import.in_python()
             out = func(*args, **kwargs)
         if on_gpu or any(tensor.is_meta for tensor in tensors_in(out)):
-            self._record(func, name.removeprefix("aten::"), args, kwargs, out, on_gpu)
+            self._record(func, name.removeprefix("aten::"), args, kwargs, out)
         return out
 
-    def _record(self, func: Any, name: str, args: Any, kwargs: Any, out: Any, on_gpu: Sequence[torch.Tensor]) -> None:
+    def _record(self, func: Any, name: str, args: Any, kwargs: Any, out: Any) -> None:
         written = _written(func, args, kwargs)
         fresh = [tensor for tensor in tensors_in(out) if tensor.is_meta and not self.recorder.knows(tensor)]
         targets = [self.recorder.view(tensor) for tensor in dict.fromkeys([*written, *fresh])]  # numbers new storages

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from gradekit import wire
 from gradekit.compat import torch_import
-from gradekit.confine import confinement, identity
+from gradekit.confine import confinement, identity, namespaces
 from gradekit.confine.confinement import Confinement, enter_root
 from gradekit.confine.paths import remove, settle_in
 
@@ -78,7 +78,7 @@ class Children:
             self.ended[pid] = os.waitpid(pid, 0)[1]
         user = self.users.pop(pid)
         if user is not None and user >= identity.HIGH and not self.confinement.means.seccomp:
-            _kill_all_of(user)  # it may have left its process group
+            namespaces.possible(_kill_all_of, user)  # it may have left its process group
         remove(self.homes.pop(pid))
         return self.ended.pop(pid)
 
@@ -168,14 +168,8 @@ def _alone_with(sock: socket.socket, told: Sequence[int]) -> tuple[socket.socket
 
 def _kill_all_of(user: int) -> None:
     """Kills every process of a user at once, as none but that user can."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            identity.become(user)
-            os.kill(-1, signal.SIGKILL)
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
+    identity.become(user)
+    os.kill(-1, signal.SIGKILL)
 
 
 # --- nobody takes more than a share of the machine --------------------------------------------------------------------

@@ -8,7 +8,7 @@ torch.compile's machinery, which is imported here and by nothing else in this pr
 import contextlib
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -161,10 +161,8 @@ def without_installation(text: str) -> str:
     return text
 
 
-@contextlib.contextmanager
-def _compiling() -> Iterator[None]:
+def _compiling() -> contextlib.AbstractContextManager[None]:
     """While open, `wrap_triton` wraps, as it does on any machine, and nothing is
     remembered of what was compiled before."""
     torch.compiler.reset()
-    with wrapping_triton():
-        yield
+    return wrapping_triton()

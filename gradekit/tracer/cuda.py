@@ -135,17 +135,22 @@ def install() -> None:
     never_wrap_triton()
 
 
-@contextlib.contextmanager
-def as_it_is() -> Iterator[None]:
+def as_it_is() -> contextlib.AbstractContextManager[None]:
     """While open, torch.cuda is what it is on this machine, for torch's own code that looks behind it."""
-    shown = {name: getattr(torch.cuda, name) for name in _ORIGINALS}
-    for name, value in _ORIGINALS.items():
-        setattr(torch.cuda, name, value)
+    return patched(torch.cuda, **_ORIGINALS)
+
+
+@contextlib.contextmanager
+def patched(owner: Any, **values: Any) -> Iterator[None]:
+    """While open, these attributes of `owner` have other values."""
+    before = {name: getattr(owner, name) for name in values}
     try:
+        for name, value in values.items():
+            setattr(owner, name, value)
         yield
     finally:
-        for name, value in shown.items():
-            setattr(torch.cuda, name, value)
+        for name, value in before.items():
+            setattr(owner, name, value)
 
 
 class Generator(torch.Generator):

@@ -74,6 +74,9 @@ class PassesFailed(RuntimeError):
         self.said = said
 
 
+_CAUSES = {BeyondBudget: "budget-exceeded", DeferredOperation: "forbidden-op", ReadsValues: "reads-values"}
+
+
 def refusal(error: BaseException, path: str, where: str = "") -> Refusal:
     """Explains `error`, raised by the submission whose text stands in the file `path`.
 
@@ -89,14 +92,11 @@ def refusal(error: BaseException, path: str, where: str = "") -> Refusal:
         if package := str(error):
             return Refusal("timeout", f"Time is up{before}: importing {package} takes too long on this machine.", line)
         return Refusal("timeout", f"Time is up{before}: does a loop never end?", line)
-    if isinstance(error, BeyondBudget):
-        return Refusal("budget-exceeded", str(error), line)
-    if isinstance(error, DeferredOperation):
-        return Refusal("forbidden-op", str(error), line)
-    if isinstance(error, ReadsValues):
-        return Refusal("reads-values", str(error), line)
-    if _out_of_memory(error):
-        return Refusal("out-of-memory", f"The host ran out of memory {where}: {_first_line(error)}", line)
+    if cause := next((cause for kind, cause in _CAUSES.items() if isinstance(error, kind)), ""):
+        return Refusal(cause, str(error), line)
+    if isinstance(error, MemoryError) or re.search(r"can't allocate memory|not enough memory\b", str(error)):
+        said = str(error).partition("\n")[0] or type(error).__name__
+        return Refusal("out-of-memory", f"The host ran out of memory {where}: {said}", line)
     message = f"{type(error).__name__}: {_text(error)}" if str(error) else type(error).__name__
     return Refusal("exception", _with_hint(message), line, detail=own_traceback(error, path))
 
@@ -190,14 +190,6 @@ def own_traceback(error: BaseException, path: str) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     lines = [f"line {frame.lineno}, in {frame.name}: {frame.line}" for frame in frames]
     return "\n".join([*lines, f"{type(error).__name__}: {_text(error)}"])
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or bool(re.search(r"can't allocate memory|not enough memory\b", str(error)))
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
 
 
 # --- names and text that travel ---------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,8 +62,6 @@ class Compiler:
         self._alignments = Alignments(self._lower)
         self._unit_arguments = UnitArguments(self._alignments.lower, self._walk, self.elsewhere)
         self._failed: dict[str, tuple[Any, CompilationError]] = {}
-        self.machine_code: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}  # by hash, as the usage is
-        self.usage: dict[str, tuple[int, int]] = {}
 
     def install(self) -> None:
         """Makes Triton use it, for every jit function that has not compiled anything yet."""
@@ -204,20 +201,10 @@ class TracedKernel:
         """A name for the kernel made from all that it is."""
         return self._specialized(True).key
 
-    @cached_property
+    @property
     def _machine_code(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Takes a fifth of a second, so only where host code asks, and once for kernels that say the same."""
-        known = self.compiler.machine_code
-        if self.hash not in known:
-            known[self.hash] = machine_code(self._specialized(True).kernel.ttir, self.options)
-        return known[self.hash]
-
-    @cached_property
-    def _usage(self) -> tuple[int, int]:
-        known = self.compiler.usage
-        if self.hash not in known:
-            known[self.hash] = resource_usage(self.asm["cubin"])
-        return known[self.hash]
+        return machine_code(self._specialized(True).kernel.ttir, self.options)
 
     def _init_handles(self) -> None:
         """Loads the kernel onto the GPU, in Triton; here, it fails where that would. Raises OutOfResources where the
@@ -239,12 +226,12 @@ class TracedKernel:
     @property
     def n_regs(self) -> int:
         """Registers of one thread."""
-        return self._usage[0]
+        return resource_usage(self.asm["cubin"])[0]
 
     @property
     def n_spills(self) -> int:
         """Registers that did not fit."""
-        return self._usage[1] // 4
+        return resource_usage(self.asm["cubin"])[1] // 4
 
     @property
     def n_max_threads(self) -> int:

@@ -97,7 +97,7 @@ def lower(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, 
     if not kwargs and func is not torch.Tensor.to and not default_is_cuda() and not _names_device(args):
         return args, kwargs, False  # most calls: what shape it has, how many elements
     lowered = tuple(_lowered(value) for value in args)
-    named = {key: _lowered_device(value) if key == "device" else _lowered(value) for key, value in kwargs.items()}
+    named = {key: META if key == "device" and type(value) is int else _lowered(value) for key, value in kwargs.items()}
     if named.get("pin_memory"):
         named.pop("pin_memory")
     if obeys_default_device(func) and named.get("device") is None and default_is_cuda():
@@ -121,10 +121,6 @@ def _lowered(value: Any) -> Any:
     if isinstance(value, torch.device) and value.type in ("cuda", "meta"):
         return META
     return value
-
-
-def _lowered_device(value: Any) -> Any:
-    return META if type(value) is int else _lowered(value)
 
 
 def _from_numbers(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

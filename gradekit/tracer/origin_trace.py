@@ -20,6 +20,7 @@ from gradekit.compat.torch import DisableTorchFunction
 from gradekit.compat.triton import JITFunction
 from gradekit.origins import LaunchedNames, LaunchOrigin, Origins, ViewOrigin
 from gradekit.program import Descriptor, Launch, View, every_step
+from gradekit.tracer.cuda import patched
 from gradekit.tracer.recorder import Recorder, map_views
 from gradekit.tracer.sizes import Table, TracedSize, plain
 
@@ -412,19 +413,15 @@ class Following(TorchFunctionMode):
     def launching(self) -> Iterator[None]:
         """Kernels get plain ints, and it is noted which Sizes they were."""
         run, backward = JITFunction.run, BackwardCFunction.apply
-        BackwardCFunction.apply = lambda node, *args: self._backward(backward, node, args)  # type: ignore[method-assign]
-        JITFunction.run = lambda jit, *args, grid, warmup, **kwargs: self._run(run, jit, args, grid, warmup, kwargs)
-        self.recorder.launched = self._launched
-        try:
-            yield
-        finally:
-            JITFunction.run, self.recorder.launched = run, None
-            BackwardCFunction.apply = backward  # type: ignore[method-assign]
 
-    def _backward(self, backward: Any, node: Any, args: Any) -> Any:
-        """A custom backward pass: torch has taken all modes away by the time that it runs."""
-        with Both(self.around, self):
-            return backward(node, *args)
+        def apply(node: Any, *args: Any) -> Any:
+            with self.around, self:  # torch has taken all modes away by the time that a custom backward pass runs
+                return backward(node, *args)
+
+        own = lambda jit, *args, grid, warmup, **kwargs: self._run(run, jit, args, grid, warmup, kwargs)
+        noted = patched(self.recorder, launched=self._launched)
+        with patched(JITFunction, run=own), patched(BackwardCFunction, apply=apply), noted:
+            yield
 
     def _run(self, run: Any, jit: Any, args: Any, grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Any:
         bound = dict(zip(jit.arg_names, args, strict=False)) | kwargs
@@ -490,19 +487,11 @@ def bound_arguments(jit: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, An
     return {**defaults, **dict(zip(jit.arg_names, args, strict=False)), **kwargs}
 
 
-class Both:
+@contextmanager
+def both(outer: Any, inner: Any) -> Iterator[None]:
     """Two modes, entered one inside of the other."""
-
-    def __init__(self, outer: Any, inner: Any) -> None:
-        self._outer, self._inner = outer, inner
-
-    def __enter__(self) -> None:
-        self._outer.__enter__()
-        self._inner.__enter__()
-
-    def __exit__(self, *exception: object) -> None:
-        self._inner.__exit__(*exception)
-        self._outer.__exit__(*exception)
+    with outer, inner:
+        yield
 
 
 def _key(view: View) -> Key:

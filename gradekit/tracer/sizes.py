@@ -120,9 +120,6 @@ class TracedSize(int):
     def __neg__(self) -> Any:
         return 0 - self
 
-    def __pos__(self) -> Any:
-        return self
-
     def __abs__(self) -> Any:
         return self if self >= 0 else -self
 
@@ -132,7 +129,7 @@ class TracedSize(int):
     def _itself(self) -> Any:
         return self
 
-    __ceil__ = __floor__ = __trunc__ = conjugate = _itself
+    __pos__ = __ceil__ = __floor__ = __trunc__ = conjugate = _itself
     real = numerator = property(_itself)
 
     def __pow__(self, other: Any, modulus: Any = None) -> Any:

@@ -16,11 +16,12 @@ from gradekit.origins import Explored, Origins
 from gradekit.program import ITEMSIZE, Argument, Program, Scalar, View
 from gradekit.tracer.aten import StepRecorder
 from gradekit.tracer.autotune import Tuning
+from gradekit.tracer.cuda import patched
 from gradekit.tracer.errors import Refusal, refusal
 from gradekit.tracer.kernels import Compiler
 from gradekit.tracer.loading import LoadedModule
 from gradekit.tracer.mask import CudaMask
-from gradekit.tracer.origin_trace import Both, Exploring, Following, bound_arguments
+from gradekit.tracer.origin_trace import Exploring, Following, both, bound_arguments
 from gradekit.tracer.recorder import Recorder, dtype_name
 from gradekit.wire import ForkedCache
 
@@ -36,7 +37,7 @@ class CallTracer:
         self.tuning.install()
         torch.UntypedStorage.data_ptr = lambda storage: self.recorder.address_of(storage)  # type: ignore[assignment,method-assign]
         self.mask = CudaMask(self.recorder)
-        self.steps = StepRecorder(self.recorder, self.mask)
+        self.steps = StepRecorder(self.recorder, lambda: self.mask)
 
     def call(
         self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int] = (),
@@ -88,7 +89,7 @@ class CallTracer:
         try:
             yield
         finally:
-            self.steps.around = self.mask
+            self.steps.around = lambda: self.mask
             self.recorder.finish()
 
     def follow(
@@ -112,7 +113,7 @@ class CallTracer:
         leaves = [values[position].requires_grad_() for position in wanted]
         following.inputs(inputs)
         values = [following.scalar(position, value) for position, value in enumerate(values)]
-        self.steps.around = Both(self.mask, following)
+        self.steps.around = lambda: both(self.mask, following)
         with self.mask, self.steps, following, following.launching():
             result = function(*values)
         return self._followed_back(following, result, inputs, leaves, args) if wanted else result
@@ -244,20 +245,14 @@ class CallTracer:
         return type(result).__name__, []
 
 
-@contextlib.contextmanager
-def _unlaunched() -> Iterator[None]:
+def _unlaunched() -> contextlib.AbstractContextManager[None]:
     """While open, nothing is compiled."""
 
     def run(jit: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
         if callable(grid):
             grid(bound_arguments(jit, args, kwargs))
 
-    before = JITFunction.run
-    JITFunction.run = run
-    try:
-        yield
-    finally:
-        JITFunction.run = before
+    return patched(JITFunction, run=run)
 
 
 @contextlib.contextmanager
@@ -381,20 +376,13 @@ call, whose values have changed since; after a call with others; after at most M
 results are kept."""
 
 
-@contextlib.contextmanager
 def forward_mode(way: str, values: Sequence[Any]) -> Any:
     """Open while the entry is called on `values` without a backward pass."""
-    if way == NO_GRADIENTS:
-        for value in values:
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                value.requires_grad_()
-        with torch.no_grad():
-            yield
-    elif way == INFERENCE:
-        with torch.inference_mode():
-            yield
-    else:
-        yield
+    for value in values if way == NO_GRADIENTS else ():
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            value.requires_grad_()
+    modes = {NO_GRADIENTS: torch.no_grad, INFERENCE: torch.inference_mode}
+    return modes.get(way, contextlib.nullcontext)()
 
 
 def derived(way: str, values: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
