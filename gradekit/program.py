@@ -400,7 +400,7 @@ def storages_of(value: Any) -> set[int]:
 @functools.cache
 def parts_of(kind: Any) -> tuple[str, ...]:
     """The names of the fields of a step, among which there may be views."""
-    return () if kind is Source or kind is Scalar else _names(kind)
+    return () if kind is Source or kind is Scalar else field_names(kind)
 
 
 def replaced(value: Any, leaf: Callable[[Any], Any]) -> Any:
@@ -446,7 +446,7 @@ def encode(value: Any) -> Any:
     kind: Any = type(value)
     if kind in (int, str, bool, types.NoneType):
         return value
-    if names := _names(kind):
+    if names := field_names(kind):
         return {"is": kind.__name__} | {name: encode(getattr(value, name)) for name in names}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
@@ -458,7 +458,7 @@ def encode(value: Any) -> Any:
 
 
 @functools.cache
-def _names(noun: Any) -> tuple[str, ...]:
+def field_names(noun: Any) -> tuple[str, ...]:
     """The fields of a noun; none of anything else."""
     return tuple(f.name for f in fields(noun)) if is_dataclass(noun) else ()
 

@@ -192,9 +192,7 @@ def _parsed(path: Path) -> ast.Module | Remark:
         return Remark(1, f"is no Python: {error}")
 
 
-@functools.lru_cache(maxsize=64)
-def _tree(text: str) -> ast.Module:
-    return ast.parse(text)
+_tree = functools.lru_cache(maxsize=64)(ast.parse)
 
 
 def _told(path: Path, remarks: Iterable[Remark]) -> Iterator[Complaint]:

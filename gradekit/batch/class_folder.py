@@ -276,7 +276,7 @@ class GradingSession:
 
     def choose(self, *, student: str | None, check: str | None, cause: str | None) -> int:
         """Choose what to grade again; how many. Raises UsageError where there is none, with what there is."""
-        records, given = self.records(), self.folder.store.hand_ins(self._id)
+        records, given = self.grading.records(), self.folder.store.hand_ins(self._id)
         if not given:
             raise UsageError(f"there is no hand-in for {self._id}")
         key = None if student is None else self.folder.student(self._id, student)
@@ -315,7 +315,7 @@ class GradingSession:
 
     def finish(self) -> str:
         """Write the files of this assignment, and those of the course over all that were graded; the summary."""
-        lines, records = self.lines(), self.records()
+        lines, records = self.lines(), self.grading.records()
         self.folder.tidy()
         own, shown = self.folder.of(self._id), self._shown(lines, records)
         record.write(gradebook.to_csv(lines), own / "gradebook.csv")
@@ -328,7 +328,7 @@ class GradingSession:
 
     def lines(self) -> list[Line]:
         """The grade book's lines."""
-        return self.folder.lines(self._id, self.records())
+        return self.folder.lines(self._id, self.grading.records())
 
     def similar(self) -> str:
         """Which of the newest hand-ins resemble each other, by what was kept when they were graded, as text."""
@@ -375,10 +375,6 @@ class GradingSession:
         else:  # who was on it may have left it
             place.unlink(missing_ok=True)
         return found
-
-    def records(self) -> gradebook.Records:
-        """The newest record of each submission of this grading, by digest."""
-        return self.grading.records()
 
 
 def listed(names: Sequence[str]) -> str:

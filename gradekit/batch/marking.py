@@ -69,7 +69,7 @@ class Marking:
         line = lines[number]
         worth = f"{points(line.points)} of {points(line.possible)} points" + f" ({line.note})" * bool(line.note)
         marks = self.folder.store.marks(self.id)
-        found = gradebook.marked(self.session.records()[line.digest], line.student, marks)
+        found = gradebook.marked(self.session.grading.records()[line.digest], line.student, marks)
         source = feedback.source(self.folder.store.hand_ins(self.id), line.student, found)
         blamed = [
             (check["source"]["line"], {"number": one_line(check["title"]), "text": one_line(check["message"])})

@@ -468,20 +468,12 @@ def _length(step: Term) -> tuple[int, int, int]:
     return max(map(len, step.parts)), len(step.parts), max(map(abs, step.parts.values()))
 
 
-class Simpler:
+class Simpler(Substitution):
     """Simplifies quotients and remainders of what is known to be smaller than the divisor."""
 
     def __init__(self, solver: Solver, hypotheses: Sequence[Truth]) -> None:
-        self._put = Substitution(self._simple)
+        super().__init__(self._simple)
         self.solver, self.hypotheses = solver, hypotheses
-
-    def term(self, value: Term) -> Term:
-        """The term, simpler."""
-        return self._put.term(value)
-
-    def truth(self, value: Truth) -> Truth:
-        """The condition, simpler."""
-        return self._put.truth(value)
 
     def _simple(self, atom: Atom) -> Term | None:
         if atom.op not in ("div", "mod"):

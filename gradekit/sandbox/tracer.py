@@ -10,14 +10,14 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar, cast
 
 from gradekit import framework, reuse, wire
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.origins import Explored, Origins
-from gradekit.program import Argument, Kernel, Launch, Program, Scalar, View, encode, every_step, key_of
+from gradekit.program import Argument, Kernel, Launch, Program, Scalar, View, encode, every_step, field_names, key_of
 from gradekit.sandbox import replies
 from gradekit.sandbox.replies import Loaded, TraceError, Unavailable, malformed
 from gradekit.sandbox.servers import DEFAULT, ForkServer, Limits, RunQueue, host
@@ -564,14 +564,15 @@ class _Move:
             case Explored():
                 left = tuple((self._lines.get(line, line), self.of(what)) for line, what in value.left)
                 return replace(value, origins=self.of(value.origins), launches=self.of(value.launches), left=left)
-        if type(value) in _WITHOUT:
+        kind: Any = type(value)
+        if kind in _WITHOUT:
             return value
-        if not is_dataclass(value):  # words, or an error, whose words may quote a line
+        if not (names := field_names(kind)):  # words, or an error, whose words may quote a line
             raise _SpeaksOfLines
-        changed = {name: self._part(name, getattr(value, name)) for name in _names(cast(object, type(value)))}
+        changed = {name: self._part(name, getattr(value, name)) for name in names}
         if isinstance(value, Launch):
             changed["kernel"] = self._kernels[value.kernel][0]
-        return replace(value, **changed)  # type: ignore[type-var]
+        return replace(value, **changed)
 
     def _part(self, name: str, value: Any) -> Any:
         return self._line(value) if name == "line" else value if type(value) in _WITHOUT else self.of(value)
@@ -589,8 +590,3 @@ class _Move:
 @functools.lru_cache(maxsize=4)
 def _move(before: str, after: str) -> _Move:
     return _Move(moved_lines(before, after) or {})
-
-
-@functools.cache
-def _names(kind: object) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.init)  # type: ignore[arg-type]

@@ -12,14 +12,13 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gradekit.processes import clean_environment
+from gradekit.processes import Command, clean_environment
 from gradekit.server import address, forks
 
 COMMANDS = {"check"}
@@ -121,12 +120,10 @@ def _connected(path: Path) -> socket.socket:
 
 
 def _start(kind: str, sock: socket.socket, where: str = "") -> None:
-    settings = [str(sock.fileno()), "gradekit.cli", json.dumps(address.search_path()), where]
-    subprocess.Popen(
-        [sys.executable, "-P", "-m", "gradekit.server.template", kind, *settings],
-        pass_fds=[sock.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        cwd="/", env=clean_environment("/nonexistent"), start_new_session=True,
-    )  # fmt: skip
+    words = (kind, str(sock.fileno()), "gradekit.cli", json.dumps(address.search_path()), where)
+    Command(
+        "gradekit.server.template", words, clean_environment("/nonexistent"), Path("/"), (sock.fileno(),)
+    ).start()
 
 
 # --- a command in it --------------------------------------------------------------------------------------------------

@@ -10,10 +10,9 @@ Runs in the grader's process, on data alone.
 import functools
 import hashlib
 import re
-from dataclasses import fields, is_dataclass
 from typing import Any
 
-from gradekit.program import Choice, Kernel, Launch, Program, Scalar, View
+from gradekit.program import Choice, Kernel, Launch, Program, Scalar, View, field_names
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
 _NESTED = rf'(?:[^()"\n]++|{_STRING}|\((?:[^()"\n]++|{_STRING}|\((?:[^()"\n]++|{_STRING}|\([^()"\n]*+\))*+\))*+\))*+'
@@ -77,7 +76,7 @@ def _effect(value: Any, kernels: dict[str, Kernel]) -> Any:
 def _names(noun: Any) -> tuple[str, ...]:
     """The fields of a noun that decide what it does; none of anything else."""
     left_out = _WITHOUT_EFFECT.get(noun, set()) | {"source"}
-    return tuple(f.name for f in fields(noun) if f.name not in left_out) if is_dataclass(noun) else ()
+    return tuple(name for name in field_names(noun) if name not in left_out)
 
 
 def _digest(text: str) -> bytes:

@@ -33,7 +33,6 @@ from gradekit.program import (
     Launch,
     Literal,
     Program,
-    Scalar,
     Step,
     View,
     every_step,
@@ -349,7 +348,7 @@ def check_handed_numbers(program: Program, entry: str) -> None:
     which may be a schedule of tiles, or too many single numbers."""
     steps = [step for step in every_step(program.steps) if isinstance(step, (Copy, Fill, Launch, Literal))]
     _check_tables([step for step in steps if isinstance(step, Literal)], entry)
-    single = {value for step in steps for value in _values(step) if isinstance(value, float)}
+    single = {value for step in steps for _, value in _places(program, step) if isinstance(value, float)}
     _wait_for_a_person("different numbers", len(single), Limit.WRITTEN, steps)
     different = sum(len({b - a for a, b in itertools.pairwise([0, *one])}) for one in _sequences(program, steps))
     _wait_for_a_person("integers", different, Limit.PLACES, steps)
@@ -382,21 +381,6 @@ def _wait_for_a_person(what: str, count: int, most: int, steps: Sequence[Step]) 
         raise Unsupported(f"{count:,} {what} that the host passes on one at a time", line)
 
 
-def _values(step: Step) -> Iterator[Any]:
-    if isinstance(step, Fill):
-        yield step.value
-    elif isinstance(step, Launch):
-        yield from (argument.value for argument in _flat(step.args) if isinstance(argument, Scalar))
-
-
-def _flat(arguments: Iterable[Any]) -> Iterator[Any]:
-    for argument in arguments:
-        if isinstance(argument, tuple):
-            yield from _flat(argument)
-        else:
-            yield argument
-
-
 def _sequences(program: Program, steps: Sequence[Step]) -> Iterable[list[int]]:
     """The integers of all steps that came from one place: an argument of a kernel, a fill's value, a view's offset."""
     found: dict[Any, list[int]] = {}
@@ -410,7 +394,7 @@ def _sequences(program: Program, steps: Sequence[Step]) -> Iterable[list[int]]:
 def _places(program: Program, step: Step) -> Iterator[tuple[Any, Any]]:
     if isinstance(step, Launch):
         name = program.kernels[step.kernel].name
-        for position, argument in enumerate(_flat(step.args)):
+        for position, argument in enumerate(step.args):
             yield (name, position), argument.offset if isinstance(argument, View) else getattr(argument, "value", None)
     elif isinstance(step, Fill):
         yield from (("fill", step.value), ("filled", step.target.offset))
