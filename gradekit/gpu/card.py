@@ -8,7 +8,6 @@ import contextlib
 import functools
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -48,10 +47,9 @@ class Card:
 
 @dataclass(frozen=True)
 class Reading:
-    """The clocks in MHz at one moment, and why they were not higher; `throttled` if that makes timings worthless."""
+    """The clock in MHz at one moment, and why it was not higher; `throttled` if that makes timings worthless."""
 
     sm_mhz: int
-    memory_mhz: int
     throttled: bool
     reasons: tuple[str, ...] = ()
 
@@ -91,7 +89,6 @@ def read(card: Card) -> Reading | None:
     try:
         return to_reading(
             nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
-            nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
             nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
         )
     except nvml.NVMLError:
@@ -107,10 +104,10 @@ def driver(path: Path = Path("/proc/driver/nvidia/version")) -> str:
     return found[1] if found else "unknown"
 
 
-def to_reading(sm_mhz: int, memory_mhz: int, bits: int) -> Reading:
+def to_reading(sm_mhz: int, bits: int) -> Reading:
     """The reading of NVML's numbers; `bits` are its reasons for the clocks."""
     reasons = tuple(word for bit, word in _THROTTLES.items() if bits & bit)
-    return Reading(sm_mhz, memory_mhz, bool(reasons), reasons + (("power limit",) if bits & _POWER_CAP else ()))
+    return Reading(sm_mhz, bool(reasons), reasons + (("power limit",) if bits & _POWER_CAP else ()))
 
 
 @functools.cache
@@ -147,12 +144,12 @@ def known(card: Card, name: str, kind: Callable[..., T]) -> T | None:
 
 def keep(card: Card, name: str, facts: Any) -> None:
     """Keep what a dataclass holds, if it can be kept: as a whole, whoever else reads or writes it."""
+    from gradekit.report.record import write  # where a kernel is timed, none of it is needed
+
     file = _file(card, name)
     with contextlib.suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = file.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps(asdict(facts)), encoding="utf-8")
-        new.replace(file)
+        write(json.dumps(asdict(facts)), file)
 
 
 def _file(card: Card, name: str) -> Path:

@@ -4,8 +4,7 @@ import dataclasses
 import functools
 import json
 import math
-import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -133,18 +132,11 @@ UNFINISHED = ".gradekit-unfinished-"
 def write(text: str, path: Path) -> None:
     """Put `text` at `path` whole or not at all: a reader never sees half of it, and a failure leaves what was there.
     Raises OSError where the folder cannot be written."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=UNFINISHED)
+    own = path.with_name(f"{UNFINISHED}{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        with own.open("x", encoding="utf-8") as stream:
             stream.write(text)
-            os.fchmod(stream.fileno(), 0o666 & ~_umask())
-        os.replace(name, path)
+        own.replace(path)
     except BaseException:
-        os.unlink(name)
+        own.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -116,7 +116,7 @@ def test_the_answers_around_them() -> None:
 def test_the_workers_answers() -> None:
     """Any JSON is an answer of the card's process, or a CardFault"""
     trespass = {"storage": 0, "side": "after", "nbytes": 8, "distance": 0}
-    reading = {"sm_mhz": 1980, "memory_mhz": 3201, "throttled": False, "reasons": ["too hot"]}
+    reading = {"sm_mhz": 1980, "throttled": False, "reasons": ["too hot"]}
     caught = {"trespass": trespass, "launch": 0, "kernel": "k", "line": 12}
     right = {"ok": {"seconds": [1e-3, 2e-3], "before": reading, "after": None, "caught": caught}}
     fault = {"fault": {"kind": "compile", "message": "m", "kernel": "k", "line": 3}}

@@ -53,9 +53,9 @@ def test_without_nvml_there_is_no_reading(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_heat_and_power_brakes_are_throttling_and_a_power_limit_is_mentioned_alone() -> None:
-    assert to_reading(900, 3201, 0x40).throttled
-    assert to_reading(900, 3201, 0x80 | 0x04).reasons == ("power brake", "power limit")
-    limited, full = to_reading(1400, 3201, 0x04), to_reading(1980, 3201, 0)
+    assert to_reading(900, 0x40).throttled
+    assert to_reading(900, 0x80 | 0x04).reasons == ("power brake", "power limit")
+    limited, full = to_reading(1400, 0x04), to_reading(1980, 0)
     assert (limited.throttled, limited.reasons, full.reasons) == (False, ("power limit",), ())
 
 

@@ -11,7 +11,7 @@ from gradekit.gpu.contest import TakeTurn, interleave, order, to_round
 from gradekit.gpu.timing import Turn, samples, sets_for
 from gradekit.judge.speed import LEAST_ROUNDS, Round, Verdict, decide, ratio, settled
 
-COOL, HOT = Reading(1980, 3201, False), Reading(900, 3201, True, ("too hot (hardware)", "power limit"))
+COOL, HOT = Reading(1980, False), Reading(900, True, ("too hot (hardware)", "power limit"))
 
 
 class Table:
@@ -104,7 +104,7 @@ def test_a_round_knows_the_lowest_clock_if_any_and_why_the_card_was_throttled_bu
     seen = to_round({"student": Turn((1e-5,), COOL, HOT), "eager": Turn((2e-5,), COOL, None)})
     assert seen.sm_mhz == {"student": 900, "eager": 1980}
     assert seen.throttled == ("power limit", "too hot (hardware)")
-    limited = Reading(1400, 3201, False, ("power limit",))
+    limited = Reading(1400, False, ("power limit",))
     assert to_round({"student": Turn((1e-5,), limited, limited)}).throttled == ()
     assert to_round({"student": Turn((1e-5,))}).sm_mhz == {"student": None}
 
