@@ -99,12 +99,9 @@ def _short(kernels: Sequence[Kernel]) -> None:
 def _kernel_text(ttir: str) -> None:
     """Once for all programs that launch the kernel."""
     _printable(ttir)
-    _expect(_largest_tile(ttir) <= MOST_IN_A_TILE, "a tile that is larger than Triton's")
-
-
-def _largest_tile(ttir: str) -> int:
-    shapes = set(_SHAPE.findall(ttir))
-    return max((math.prod(int(size) for size in shape.split("x")[:-1]) for shape in shapes), default=1)
+    for shape in set(_SHAPE.findall(ttir)):
+        size = math.prod(map(int, shape.split("x")[:-1]))
+        _expect(size <= MOST_IN_A_TILE, "a tile that is larger than Triton's")
 
 
 class _Checker:

@@ -44,12 +44,9 @@ def from_dict(data: Mapping[str, Any]) -> Report:
     """The report of a record that is valid (see `validate`): what `to_dict` made of it comes out the same again."""
     known = {field.name for field in dataclasses.fields(Report)}
     given = {name: value for name, value in data.items() if name in known}
-    given |= {"status": Status(data["status"]), "checks": tuple(map(_check_from, data["checks"]))}
+    checks = (_restored(c) | {"kind": Kind(c["kind"]), "outcome": Outcome(c["outcome"])} for c in data["checks"])
+    given |= {"status": Status(data["status"]), "checks": tuple(Check(**check) for check in checks)}
     return Report(**_restored(given) | {"notes": tuple(data["notes"])})
-
-
-def _check_from(data: Mapping[str, Any]) -> Check:
-    return Check(**_restored(data) | {"kind": Kind(data["kind"]), "outcome": Outcome(data["outcome"])})
 
 
 def _restored(data: Mapping[str, Any]) -> dict[str, Any]:

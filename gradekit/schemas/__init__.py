@@ -89,7 +89,7 @@ _TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def _problems(data: Any, part: Schema, whole: Schema, place: Place) -> Iterator[Problem]:
-    part = _resolved(part, whole)
+    part = whole["$defs"][part["$ref"].rpartition("/")[2]] if "$ref" in part else part
     wanted = [part["type"]] if isinstance(part.get("type"), str) else part.get("type", [*_TYPES])
     if not any(_TYPES[name][0](data) for name in wanted):
         yield Problem(place, f"is {data!r}, but must be {' or '.join(_TYPES[name][1] for name in wanted)}")
@@ -99,10 +99,6 @@ def _problems(data: Any, part: Schema, whole: Schema, place: Place) -> Iterator[
         yield from _of_list(data, part, whole, place)
     else:
         yield from _of_value(data, part, place)
-
-
-def _resolved(part: Schema, whole: Schema) -> Schema:
-    return whole["$defs"][part["$ref"].rpartition("/")[2]] if "$ref" in part else part
 
 
 def _of_table(data: Mapping[str, Any], part: Schema, whole: Schema, place: Place) -> Iterator[Problem]:

@@ -86,7 +86,7 @@ def _guarded(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             return _from_numbers(func, args, kwargs)
         return func(*args, **kwargs)
     except (RuntimeError, NotImplementedError) as error:
-        if _lacks_data(error):
+        if re.search(r"\b([mM]eta tensor|data-dependent|The register_meta function)", str(error)):
             name = getattr(func, "__name__", str(func))
             raise ReadsValues(f"`{name}`") from error
         raise
@@ -144,10 +144,6 @@ def _size_of(func: Any, args: Any, kwargs: dict[str, Any]) -> float:
     elif given:
         start, end, step = (*given, step)[:3]
     return abs(((end or 0) - (start or 0)) / (step or 1))
-
-
-def _lacks_data(error: Exception) -> bool:
-    return bool(re.search(r"\b([mM]eta tensor|data-dependent|The register_meta function)", str(error)))
 
 
 def _on_gpu(value: Any) -> bool:
