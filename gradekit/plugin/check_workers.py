@@ -148,7 +148,7 @@ def shared_out(items: Sequence[pytest.Item], jobs: int) -> list[list[pytest.Item
     for item in items:
         groups.setdefault(_drawn_from(item), []).append(item)
     first = next((item for item in items if _load([item])), None)  # meets kernels, sizes and claims that are new to all
-    sized = [(_load(group) + Limit.FIRST * (first in group), group) for group in groups.values()]
+    sized = [(_load(group) + Limit.MORE * (first in group), group) for group in groups.values()]
     for load, group in sorted(sized, key=itemgetter(0), reverse=True):
         is_last = any(claims(item, "assert_memory_clean") for item in group)
         open_to = range(1 if is_last and jobs > 1 else 0, 1 if load == 0 else jobs)
@@ -171,5 +171,6 @@ def _load(group: Sequence[pytest.Item]) -> int:
     if drawn is None:
         return 0
     designs = drawn if isinstance(drawn, tuple) else ()
-    times = Limit.WITH_GRADIENTS if any(draws.upstream for draws in designs) else 1
-    return times * (Limit.BESIDE_DESIGN * len(group) + sum(len(draws.design()) for draws in designs))
+    beside = Limit.BESIDE_DESIGN * len(group) + Limit.MORE * any(claims(item, "assert_memory_clean") for item in group)
+    twice = 1 + any(draws.upstream for draws in designs)  # about as long, where gradients are asked for
+    return twice * (beside + sum(len(draws.design()) for draws in designs))

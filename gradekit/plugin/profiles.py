@@ -17,8 +17,7 @@ class Limit:
     # checks in other processes
     WORKER_SECONDS = 600.0  # for one check, longer than any takes: a process that does not answer is broken
     WORTH_A_WORKER = 200  # examples of a run for another process to pay: it begins by executing the submission
-    BESIDE_DESIGN, FIRST = 25, 50  # about what a check takes beside its design, in examples, and the first one more
-    WITH_GRADIENTS = 4  # times as long, about, is a check that asks for gradients
+    BESIDE_DESIGN, MORE = 25, 50  # about what a check takes beside its design, in examples; the first, or with proofs
 
     # calls for what examples have not seen
     ROUNDS = 3  # a new path may have comparisons of its own
