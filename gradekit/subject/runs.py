@@ -186,6 +186,8 @@ class Runs:
         self._share = Share()
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(Limit.REMEMBERED_BYTES, _weight)
         self._overdue = False
+        # of calls that take too much with all programs, by entry and configuration: how many programs, and why not all
+        self._stopped: dict[tuple[str, str], tuple[int, Failure]] = {}
         self._costs: dict[str, int] = {}
         self.work = self.repeated_work = self._of_check = 0
         self._in_check = False
@@ -312,34 +314,17 @@ class Runs:
         return replace(seen, results=results)
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
-        some = self._some_programs(case, option)
-        names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case)
-
-        def once(conditions: Conditions) -> engine.RunResult:
-            return engine.run(
-                case.program, case.tensors, option=option, allow=allow, budget=budget, names=names,
-                conditions=conditions,
-            )  # fmt: skip
-
-        def run_it() -> engine.RunResult:
-            with rules.within_budget(case.entry, label), self.soundness.held(case.program, case.entry):
-                if some is not None:
-                    return some.run(case.tensors, option, allow, budget)
-                return engine.run_with_trials(case.program, once, case.number, case.other_tensors)
-
+        some = self._some_programs(case, option) if self.limit[1] else None
+        programs, stopped = programs_of_last(case.program, option), self._stopped.get((case.entry, label))
         try:
-            if some is not None:
-                seen = run_cache.uncached(run_it(), functools.partial(self._results_of, some, case))
-            elif not self._overdue:  # then it may be cut off early
-                key = run_cache.key_of(case.program, option, case.spec, allow)
-                seen = run_cache.runs.current.get_or_run(key, run_it)
-            else:
-                seen = run_cache.uncached(run_it())
+            if stopped and programs >= stopped[0] and not sum(self.limit):
+                raise stopped[1]
+            seen = self._ran(case, option, label, some)
         except Failure as failure:
-            if failure.cause is Cause.BUDGET_EXCEEDED:
-                self.work += budget.work
-                self._of_check += budget.work if self._overdue else 0  # the first that is cut off is not counted
-            raise
+            if failure.cause is not Cause.BUDGET_EXCEEDED or failure.seen or sum(self.limit):
+                raise
+            some, seen = self._instead(case, option, failure)
+            self._stopped.setdefault((case.entry, label), (programs, failure))
         self.work += seen.counters.work
         self._of_check += seen.counters.work
         ways = branch_coverage.by_kernel(case.program, option, seen.ways)
@@ -358,10 +343,56 @@ class Runs:
         )
         return replace(observation, variants=tuple(others))
 
-    def _some_programs(self, case: Case, option: int) -> SomePrograms | None:
+    def _ran(self, case: Case, option: int, label: str, some: SomePrograms | None) -> RunResult:
+        """A run of all programs, or of `some`. Raises Failure where it takes more than its budget."""
+        names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case)
+
+        def once(conditions: Conditions) -> engine.RunResult:
+            return engine.run(
+                case.program, case.tensors, option=option, allow=allow, budget=budget, names=names,
+                conditions=conditions,
+            )  # fmt: skip
+
+        def run_it() -> engine.RunResult:
+            with rules.within_budget(case.entry, label), self.soundness.held(case.program, case.entry):
+                if some is not None:
+                    return some.run(case.tensors, option, allow, budget)
+                return engine.run_with_trials(case.program, once, case.number, case.other_tensors)
+
+        try:
+            if some is not None:
+                return run_cache.uncached(run_it(), functools.partial(self._results_of, some, case))
+            if self._overdue:  # then it may be cut off early
+                return run_cache.uncached(run_it())
+            key = run_cache.key_of(case.program, option, case.spec, allow)
+            return run_cache.runs.current.get_or_run(key, run_it)
+        except Failure as failure:
+            if failure.cause is Cause.BUDGET_EXCEEDED:
+                self.work += budget.work
+                self._of_check += budget.work if self._overdue else 0  # the first that is cut off is not counted
+            raise
+
+    def _instead(self, case: Case, option: int, failure: Failure) -> tuple[SomePrograms, RunResult]:
+        """Some programs in place of all, which were too many, with the traffic of all as a sample tells it. Raises the
+        `failure` of all where these take too much themselves, or none can be run alone."""
+        budget = engine.Budget(Limit.HURRY, self._most_bytes(case))
+        try:
+            some = SomePrograms.of(case.program, option)
+            with self.soundness.held(case.program, case.entry):
+                ran = some.run(case.tensors, option, self.assignment.allow, budget)
+                counted = engine.count(case.program, case.tensors, chosen=option, budget=budget)
+        except OverBudget:
+            raise failure from None
+        moved = {"bytes_loaded": int(counted.bytes_loaded), "bytes_stored": int(counted.bytes_stored)}
+        ran = replace(ran, counters=replace(ran.counters, flops=int(counted.flops), **moved))
+
+        def none_to_look_at() -> Sequence[Any]:
+            raise failure
+
+        return some, run_cache.uncached(ran, none_to_look_at)
+
+    def _some_programs(self, case: Case, option: int) -> SomePrograms:
         """Those that are run where a call is made in part; Failure where they depend on others."""
-        if not self.limit[1]:
-            return None
         with rules.within_budget(case.entry, ""):
             return SomePrograms.of(case.program, option)
 
@@ -393,9 +424,10 @@ class Runs:
         if left <= 0:
             used = f"the kernels of earlier calls have used up the {most:,} element operations that a check may take."
             raise Failure(Cause.BUDGET_EXCEEDED, f"{case.entry} was not run: {used}")
-        usual = engine.Budget()
-        inputs = sum(map(_storage_bytes, case.args))
-        return engine.Budget(min(Limit.HURRY if self._overdue else usual.work, left), max(usual.bytes, 4 * inputs))
+        return engine.Budget(min(Limit.HURRY if self._overdue else Budget.work, left), self._most_bytes(case))
+
+    def _most_bytes(self, case: Case) -> int:
+        return max(Budget.bytes, 4 * sum(map(_storage_bytes, case.args)))
 
     def _substitution(self, case: Case) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None:
         substitute = self.substitute
@@ -435,6 +467,12 @@ class KernelWays:
 # --- some programs of a call that is too large to be run as a whole: what they write is compared with the reference ---
 #
 # Programs are independent where nothing orders them: no atomics, and no step that uses what the launch makes.
+
+
+def programs_of_last(program: Program, option: int) -> int:
+    """How many programs the last launch has."""
+    grids = [step.grid for step in run_steps(program.steps, option) if isinstance(step, Launch)]
+    return math.prod(grids[-1]) if grids else 0
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,22 @@ def test_results_that_differ_in_each_configuration_have_a_limit(tracer: Tracer, 
     assert caught.value.cause is Cause.BUDGET_EXCEEDED
 
 
+def test_of_a_call_that_takes_too_much_with_all_programs_some_are_judged(
+    tracer: Tracer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, call = Subject(SUBMISSION, ASSIGNMENT, lambda: tracer), vector(size=128 * 400)
+    monkeypatch.setattr(one._runs, "_most_work", 1)
+    seen = one.double(call)
+    assert_close(seen, expected(call))
+    assert seen.counters.bytes_loaded == seen.counters.bytes_stored == 4 * 128 * 400
+    with pytest.raises(Failure, match="because it takes more"):
+        seen.results[0]
+    with pytest.raises(Failure, match="wrong"):
+        assert_close(one.fickle(call), expected(call))
+    with pytest.raises(Failure, match="used up"):  # too few to leave some out
+        one.double(vector(size=64 * 40))
+
+
 def test_what_the_engine_finds_wrong_never_goes_to_the_card(subject: Make) -> None:
     worker = FakeWorker()
     assert subject(worker).outside(vector()).findings
