@@ -8,6 +8,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -144,12 +145,12 @@ def known(card: Card, name: str, kind: Callable[..., T]) -> T | None:
 
 def keep(card: Card, name: str, facts: Any) -> None:
     """Keep what a dataclass holds, if it can be kept: as a whole, whoever else reads or writes it."""
-    from gradekit.report.record import write  # where a kernel is timed, none of it is needed
-
     file = _file(card, name)
     with contextlib.suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write(json.dumps(asdict(facts)), file)
+        new = file.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps(asdict(facts)), encoding="utf-8")
+        new.replace(file)
 
 
 def _file(card: Card, name: str) -> Path:

@@ -1,8 +1,7 @@
 """gradekit view: one program of a grid played step by step, beside the student's source.
 
 recording.py     looks on while the chosen programs run, and keeps their steps as a page draws them
-failing.py       which call is played, and under which conditions it fails
-played.py        a submission and an example to the record of its steps
+played.py        which call is played, under which conditions it fails, and the record of its steps
 view_command.py  the command
 """
 
