@@ -15,7 +15,7 @@ from typing import Any
 from gradekit.causes import SAYS_ALL, Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.by_text import line_of_refused
-from gradekit.judge.evidence import Diagnosis, errors_are_small
+from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck, is_too_long
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
@@ -68,8 +68,7 @@ class Tutor:
         """What is said of checks in the end, by their names, where that differs from what was said when they failed.
 
         A mend that makes the failing examples of more checks right takes the place of others. It is refuted where it
-        leaves as many as it makes right, or one that nothing else explains, or, where it says no more than that one
-        change of a line helps, any.
+        leaves one wrong that nothing else explains.
         """
         found = dict[str, Diagnosis | None]()
         if not any(mend for _, mend in self._said.values()):
@@ -82,28 +81,21 @@ class Tutor:
         after = {mend: self._after(mend, [check for check, _ in said]) for mend in mends}
         made_right = lambda mend: list(after[mend].values()).count(None)
         best = max(mends, key=made_right)
-        told = [check for check, mend in said if mend == best]
-        symptoms = {_symptom(check.error) for check in told}
-        silent = [check for check, mend in said if mend is None and _symptom(check.error) in symptoms]
-        left = [check for check in silent if (error := after[best].get(check.name)) and fail_alike(check.error, error)]
-        again = [MendTries(check, self._texts, self._mending.text) for check in silent if LOOK in best.hint]
-        is_refuted = not all(one.is_right(best.applied(one.text), has_made_right=True) for one in again)
-        if is_refuted or left and len(left) >= made_right(best):
-            return {check.name: None for check in told}
-        tries = MendTries(told[0], self._texts, self._mending.text)
+        told = next(check for check, mend in said if mend == best)
+        tries = MendTries(told, self._texts, self._mending.text)
         if made_right(best) < len(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
             after[both] = self._after(both, [check for check, _ in said])
             best = max(best, both, key=made_right)
         for check, mend in ((check, mend) for check, mend in said if mend != best and check.name in after[best]):
             if after[best][check.name] is None and (mend is None or made_right(mend) < made_right(best)):
-                tries, known = MendTries(check, self._texts, self._mending.text), self._mending.remembered(best)
-                found[check.name] = known or self._with_numbers(tries, best) or diagnosis_of(best, tries.clues, RIGHT)
+                one, known = MendTries(check, self._texts, self._mending.text), self._mending.remembered(best)
+                found[check.name] = known or self._with_numbers(one, best) or diagnosis_of(best, one.clues, RIGHT)
         failed = [name for name, error in after[best].items() if isinstance(error, Failure) and not is_too_long(error)]
-        wrong = [one for one, mend in said if mend is None and one.name not in found and one.name in failed]
+        wrong = [check for check, mend in said if mend is None and check.name not in found and check.name in failed]
         if wrong and all(mend in (None, best) for _, mend in said):
             if not is_of_memory(best, tries.clues) and any(map(self._is_unexplained, wrong)):
                 return {check.name: None for check, mend in said if mend is not None}
-            says = f"With line {best.line} put right, this still fails: {', '.join(one.name for one in wrong)}."
+            says = f"With line {best.line} put right, this still fails: {', '.join(check.name for check in wrong)}."
             self.left = says if best.line and LOOK not in best.hint else ""
         return found
 
@@ -236,11 +228,6 @@ def _is_large(check: FailedCheck) -> bool:
     """Whether results were compared in a call of more elements than changes are looked at with."""
     elements = sum(arg.numel for arg in check.call.args if isinstance(arg, Input))
     return check.error.comparison is not None and elements > Limit.WALKED_ELEMENTS
-
-
-def _symptom(error: Failure) -> tuple[Cause, bool]:
-    """What one mistake shows everywhere: another may be behind what is off by more, or by as little as rounding is."""
-    return error.cause, error.comparison is not None and errors_are_small(error.comparison)
 
 
 def _is_mendable(error: Failure, call: Call) -> bool:

@@ -387,3 +387,13 @@ def test_what_starred_strides_give_is_no_length_whichever_tensor_has_which() -> 
     lengths = lambda given: Draft(text.format(given)).kernels[0].lengths
     assert "N" in lengths("x.shape[0], *x.stride(), *y.stride()") and "b" not in lengths("x.shape[0], *x.stride(), *y.stride()")
     assert "b" in lengths("x.shape[0], *x.shape, *y.stride()")
+
+
+def test_a_size_that_no_launch_passes_is_passed_and_bounds_the_mask() -> None:
+    right = (
+        "@triton.jit\ndef f(x, N, W: tl.constexpr, h_end):\n    h = tl.program_id(0) * W + tl.arange(0, W)[:, None]\n    n = tl.arange(0, 8)\n"
+        "    tl.store(x + h * 8 + n[None, :], 0.0, mask=((n[None, :] < N) & (h < h_end)))\n\n"
+        "def g(x, N, H):\n    f[(triton.cdiv(H, 2),)](x, N, W=2, h_end=H)\n"
+    )
+    wrong = right.replace(", h_end)", ")").replace("((n[None, :] < N) & (h < h_end))", "n[None, :] < N").replace(", h_end=H", "")
+    assert right in [mend.applied(wrong) for mend in mends(wrong)]
