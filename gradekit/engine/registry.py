@@ -23,14 +23,18 @@ Compiler = Callable[["Op"], Evaluator]
 OPS: dict[str, Compiler] = {}
 
 
-def compiles(*names: str) -> Callable[[Compiler], Compiler]:
-    """Enters the compiler of the operations of these names."""
+def enters(table: dict[str, Any], *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enters a function into a table, by these names."""
 
-    def enter(compiler: Compiler) -> Compiler:
-        OPS.update(dict.fromkeys(names, compiler))
-        return compiler
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        table.update(dict.fromkeys(names, function))
+        return function
 
     return enter
+
+
+compiles = functools.partial(enters, OPS)
+"""Enters the compiler of the operations of these names."""
 
 
 def evaluates(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

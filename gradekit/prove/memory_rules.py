@@ -7,11 +7,12 @@ from typing import Any
 from gradekit.engine import Module, Op
 from gradekit.engine.frame import known_itemsize
 from gradekit.engine.masked_lanes import mask_of
+from gradekit.engine.registry import enters
 from gradekit.engine.ttir_locations import line_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicAccess, SymbolicPointer, Tile, Value, lanes
 from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, both, choose, free, of_atom, term
-from gradekit.prove.walk import MEMORY, Walk, enters
+from gradekit.prove.walk import MEMORY, Walk
 
 DATA = "its address depends on data, or on arithmetic that is not followed"
 

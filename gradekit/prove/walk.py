@@ -18,6 +18,7 @@ from gradekit.engine import Function, Module, Op, Region, Type
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import operations
 from gradekit.engine.masked_lanes import MASK_AT, mask_of
+from gradekit.engine.registry import enters
 from gradekit.engine.ttir_locations import line_of
 from gradekit.prove import Limit
 from gradekit.prove.solve import Solver
@@ -442,19 +443,8 @@ CONTROL: dict[str, Callable[[Walk, Op], None]] = {
 # --- integer arithmetic of TTIR as terms: what each operation gives, if nothing wraps around --------------------------
 
 
-Rule = Callable[..., Any]
-RULES: dict[str, Rule] = {}
+RULES: dict[str, Callable[..., Any]] = {}
 """By the operation's name; a rule takes (walk, op, *operands)."""
-
-
-def enters(table: dict[str, Any], *names: str) -> Callable[[Rule], Rule]:
-    """Enters a rule into a table."""
-
-    def enter(function: Rule) -> Rule:
-        table.update(dict.fromkeys(names, function))
-        return function
-
-    return enter
 
 
 def bits_of(op: Op) -> int:
@@ -488,7 +478,7 @@ def _with_sign(walk: Walk, divide: Callable[[Term, Term], Term], a: Term, b: Ter
 def _of(
     function: Callable[[Term, Term], Value], unsigned: bool = False, divides: bool = False, may_wrap: bool = False,
     of_masks: Callable[[Truth, Truth], Truth] | None = None,
-) -> Rule:  # fmt: skip
+) -> Callable[..., Any]:  # fmt: skip
     """What a function gives of two numbers, none of which may be negative where they are `unsigned`, or two masks."""
 
     def rule(walk: Walk, op: Op, a: Value, b: Value) -> Value:
