@@ -177,7 +177,7 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
         Family.FORMULA, Rank.SCREENED, change.line, every, sentence, change.hint, change.cause, kernel=change.within
     )
     is_brackets = change.kind in (ChangeKind.BRACKET, ChangeKind.IDLE_SIDE)  # which are seen from the whole alone
-    parts = ((part.new, source.of(part.node)) for part in change.parts)
+    parts = ((one.new, source.of(one.node)) for one in change.parts if not isinstance(one.node, ast.stmt))
     unsaid = (_words(new) - _words(old) - _words(f"{change.sentence} {change.hint}") for new, old in parts)
     return replace(mend, hint=as_changed(mend, source, change.hint)) if is_brackets or any(unsaid) else mend
 

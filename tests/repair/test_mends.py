@@ -397,3 +397,10 @@ def test_a_size_that_no_launch_passes_is_passed_and_bounds_the_mask() -> None:
     )
     wrong = right.replace(", h_end)", ")").replace("((n[None, :] < N) & (h < h_end))", "n[None, :] < N").replace(", h_end=H", "")
     assert right in [mend.applied(wrong) for mend in mends(wrong)]
+
+
+@pytest.mark.parametrize("start", ["-10000.0", "tl.full((4,), -1e4, tl.float32)", "tl.zeros((4,), tl.float32)"])
+def test_a_running_maximum_begins_at_no_number(start: str) -> None:
+    text = "@triton.jit\ndef f(x):\n    m = {}\n    for i in range(0, 8, 4):\n        m = tl.maximum(m, tl.load(x + i))\n"
+    says = [mend.sentence for mend in mends(text.format(start)) if "float('inf')" in mend.applied(text.format(start))]
+    assert any("begin below every number" in one and "line 3" in one for one in says)

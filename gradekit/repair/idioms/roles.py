@@ -95,7 +95,7 @@ def _holds_loaded(scope: Scope, node: ast.AST) -> bool:
 
 ROLES: dict[str, Role] = {
     "name": lambda scope, node: isinstance(node, ast.Name),
-    "number": lambda scope, node: _number(node),
+    "number": lambda scope, node: _number(node.operand if isinstance(node, ast.UnaryOp) else node),
     "parameter": _named(lambda kernel: kernel.all_params),
     "pointer": _named(lambda kernel: kernel.pointers),
     "result": _named(lambda kernel: kernel.stored),
