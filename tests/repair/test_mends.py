@@ -404,3 +404,9 @@ def test_a_running_maximum_begins_at_no_number(start: str) -> None:
     text = "@triton.jit\ndef f(x):\n    m = {}\n    for i in range(0, 8, 4):\n        m = tl.maximum(m, tl.load(x + i))\n"
     says = [mend.sentence for mend in mends(text.format(start)) if "float('inf')" in mend.applied(text.format(start))]
     assert any("begin below every number" in one and "line 3" in one for one in says)
+
+
+@pytest.mark.parametrize(("grid", "is_told"), [("(M,)", True), ("(M, triton.cdiv(N, 256))", False)])
+def test_a_tile_of_which_the_grid_launches_more_is_not_too_narrow(grid: str, is_told: bool) -> None:
+    text = f"@triton.jit\ndef f(x, N, W: tl.constexpr):\n    n = tl.arange(0, W)\n\ndef g(x, M, N):\n    f[{grid}](x, N, W=256)\n"
+    assert any("too narrow" in mend.sentence for mend in mends(text)) is is_told
