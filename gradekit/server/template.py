@@ -1,9 +1,9 @@
-"""`python -m gradekit.server.template KIND FD MODULE PATH SOCKET`: imports torch and Triton, then forks a grader for
-each client. MODULE has the function `main` that a grader calls; PATH (JSON) is where modules come from.
+"""`python -m gradekit.server.template KIND FD MODULE PATH SOCKET`: imports torch, then forks a grader for each client.
+MODULE has the function `main` that a grader calls; PATH (JSON) is where modules come from.
 
 KIND is "private" (FD is the connection to the only client) or "resident" (it listens at SOCKET, and FD hears of that).
 It forks before a client says what it wants, and so stays a process that no submission has touched and that knows
-nothing of anybody; so does what it forks first, from which tracers are forked.
+nothing of anybody; so does what it forks first, which imports Triton, and from which tracers are forked.
 """
 
 import atexit
@@ -249,12 +249,11 @@ def _hear_no_interrupt() -> None:
 
 
 def begin(*private: socket.socket) -> socket.socket:
-    """Imports torch and Triton, and forks what serves tracers, to which a socket is given, without `private` ones."""
+    """Imports torch, and forks what serves tracers, to which a socket is given, without `private` ones."""
     gc.disable()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch_import.without_parts()
-        import triton  # noqa: F401
     gc.freeze()
     control, theirs = forks.pair()
     with theirs:
