@@ -26,6 +26,7 @@ from gradekit.exact.borders import rows_at_borders
 from gradekit.exact.places import narrowing, rounded_down
 from gradekit.exact.trial import NOT_TRIED, ExactCall, Outcome, Seen, tried
 from gradekit.findings import Cause, Kind
+from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input, values_of, with_other_values
 from gradekit.inputs.value_kinds import FAR
 from gradekit.judge.compare import assert_close
@@ -480,15 +481,18 @@ def _changes(spec: Input) -> bool:
 
 def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Example]) -> list[str]:
     """Makes small calls of an entry with gradients in each way in which a model may make them; the ways in turn take
-    another call, and a second backward pass one of each layout, for what the first one leaves may depend on that."""
+    another call, a second backward pass one of each layout, for what the first one leaves may depend on that, and
+    gradients in part those whose upstream gradient has the most strides of its own."""
     names, tried = [argument.name for argument in entry.arguments], dict[str, None]()
     for wanted, part in dict.fromkeys((seen.wanted, seen.part) for seen, _ in pairs if entry.gradients):
         alike = [pair for pair in pairs if (pair[0].wanted, pair[0].part) == (wanted, part) and _size(pair)]
         alike.sort(key=_size)
         calls = _spread(alike[: 2 * Limit.AGAIN], Limit.AGAIN)[::-1]
+        strided = sorted(alike, key=_strides_of_upstream, reverse=True)[: Limit.AGAIN] if wanted else calls
         for number, way in enumerate(holding.ways_of(calls[0][0], names) if calls else ()):
             of_layouts = [*_in_each_layout(alike)] if way.name == holding.TWICE else []
-            for seen, expected in of_layouts or [calls[number % len(calls)]]:
+            mine = calls if way.name else strided
+            for seen, expected in of_layouts or [mine[number % len(mine)]]:
                 holding.assert_called(subject, seen, expected, way)
             tried[way.name or "gradients in part"] = None
         for pair in [one.split() for one in entry.aliases if {*one.split()} <= {names[place] for place in wanted}]:
@@ -502,6 +506,13 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
         scaled = [holding.assert_scales(subject, *pair) for pair in calls if wanted]
         tried |= {"a scaled loss": None} if any(scaled) else {}
     return [f"called: {way}" for way in tried]
+
+
+def _strides_of_upstream(pair: Example) -> int:
+    """How many strides that count are not those of a contiguous tensor."""
+    upstream = pair[0].inputs[-1]
+    each = zip(upstream.shape, upstream.stride, row_major(upstream.shape), strict=True)
+    return sum(size > 1 and step != plain for size, step, plain in each)
 
 
 def _holds(relation: Relation, call: Callable[..., Observation], seen: Observation, expected: Reference) -> bool:

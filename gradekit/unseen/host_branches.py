@@ -61,12 +61,17 @@ class TracedForm:
         return sum(view.numel for view in self.views)
 
     @functools.cached_property
+    def is_plain(self) -> tuple[bool, ...]:
+        """Of each tensor whether it is contiguous, as torch tells it."""
+        return tuple(is_row_major(view.shape, view.stride) for view in self.views)
+
+    @functools.cached_property
     def lies(self) -> tuple[tuple[int, ...], ...]:
         """Of each tensor how many dimensions it has, whether it is contiguous, as torch tells it, and whether it
         repeats elements; nothing where a dimension is 1, of which no stride counts."""
         counts = all(min(view.shape, default=2) > 1 for view in self.views)
-        each = ((len(v.shape), is_row_major(v.shape, v.stride), 0 in v.stride) for v in self.views)
-        return tuple(each) if counts else ()
+        each = zip(self.views, self.is_plain, strict=True)
+        return tuple((len(view.shape), plain, 0 in view.stride) for view, plain in each) if counts else ()
 
     @functools.cached_property
     def hides(self) -> int:
@@ -170,31 +175,23 @@ class Path:
         each = ((holds(condition, values), condition.held) for condition, _ in self.steps)
         return [None if found is None else found == held for found, held in each]
 
-    def at_limits(self, values: Sequence[Any]) -> list[Any]:
-        """For each comparison that is a limit (`Condition` "<" with a number above 1) where both sides are equal, so
-        that `min` of them is either; None for others."""
-        return [_level(self.origins.terms, condition, values) for condition, _ in self.steps]
+    def gaps(self, values: Sequence[Any]) -> list[Any]:
+        """For each comparison with a number above 1 how far it is from where it turns: 0 is the last with which it is
+        true, and -1 the first with which it is false; None for others."""
+        return [self._gap(condition, values) for condition, _ in self.steps]
 
-    def end(self, step: int) -> Hashable:
-        """What calls have in common that go up to the number of a comparison: it, and which tensors are contiguous."""
-        return self.steps[step][1], tuple(is_row_major(view.shape, view.stride) for view in self.form.views)
-
-    def at_ends(self, values: Sequence[Any]) -> list[Any]:
-        """For each comparison with a number where the other side is the largest with which it goes as it did; None for
-        others."""
-        return [self._at_end(step, values) if self.is_below(step) else None for step, _ in enumerate(self.steps)]
-
-    def _at_end(self, step: int, values: Sequence[Any]) -> Any:
-        condition, _ = self.steps[step]
-        large, small = (condition.right, condition.left)[:: 1 if condition.held else -1]
-        return values[small] == values[large] - ((condition.relation == "<") is condition.held)
+    def _gap(self, condition: Condition, values: Sequence[Any]) -> Any:
+        terms, sides = self.origins.terms, (condition.left, condition.right)
+        if condition.relation == "==" or not any(0 <= n < len(terms) and _is_limit(terms[n]) for n in sides):
+            return None
+        left, right = (values[n] if 0 <= n < len(values) else None for n in sides)
+        return None if left is None or right is None else right - left - int(condition.relation == "<")
 
     def is_below(self, step: int) -> bool:
         """Whether a comparison is with a number, and went the way of smaller ones."""
         condition, terms = self.steps[step][0], self.origins.terms
         number = condition.right if condition.held else condition.left
-        known = 0 <= condition.left < len(terms) > condition.right >= 0
-        return condition.relation != "==" and known and _is_limit(terms[number])
+        return condition.relation != "==" and 0 <= number < len(terms) and _is_limit(terms[number])
 
     @functools.cached_property
     def asked_of_layout(self) -> list[int]:
@@ -221,14 +218,6 @@ class Path:
         return self._values_of[form.key]
 
 
-def _level(terms: Sequence[Leaf], condition: Condition, values: Sequence[Any]) -> Any:
-    if condition.relation != "<" or not (0 <= condition.left < len(terms) > condition.right >= 0):
-        return None
-    left, right = values[condition.left], values[condition.right]
-    limited = any(_is_limit(terms[number]) for number in (condition.left, condition.right))
-    return left == right if limited and left is not None and right is not None else None
-
-
 def _is_limit(term: Leaf) -> bool:
     match term:
         case ("number", int(value)):
@@ -244,9 +233,9 @@ Explore = Callable[[TracedForm], "Explored | None"]
 class HostBranches:
     """The branches that a check has met, each with the ways that it has gone. `names` are those of the tensors and
     scalars of an entry's domain; `known` the paths that calls took, whichever check made them; `beyond` the limits
-    that a call has gone beyond, not only up to, and `ended` what `Path.end` gives of those that one has gone up to;
-    `laid_out` are their ways with each tensor and how it lies, of calls whose strides count: they matter where layouts
-    decide (`by_layout`);
+    that a call has gone beyond, not only up to, and `ended` those that one has gone up to from below, each with how its
+    tensors lie; `laid_out` are their ways with each tensor and how it lies, of calls whose strides count: they matter
+    where layouts decide (`by_layout`);
     `lost` are lines at which a size became something else, such as text, and `opaque` conditions on numbers whose
     origin was lost: a line, and what."""
 
@@ -261,22 +250,23 @@ class HostBranches:
     _paths: dict[Kind, list[Path]] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
     opaque: set[tuple[int, str]] = field(default_factory=set)
-    _path_of: dict[str, tuple[Path, list[Any], list[Any]]] = field(default_factory=dict)  # its limits and ends
+    _path_of: dict[str, Path] = field(default_factory=dict)
 
     def look_at(self, forms: Sequence[TracedForm]) -> list[Path]:
         """Notes which ways the branches go in these calls; the paths that they take."""
         taken: dict[int, Path] = {}
         for form in sorted(forms, key=lambda f: (f.elements == 0, self.by_layout and f.hides, f.elements, f.key)):
-            path, levels, ends = self._path(form) or (None, [], [])
-            if path is not None:
-                taken[id(path)] = path
-                self.ended.update(path.end(step) for step, end in enumerate(ends) if end is True)
-                self.by_layout |= bool(path.asked_of_layout)
-                for (condition, branch), level in zip(path.steps, levels, strict=True):
-                    self.ways.setdefault(branch, set()).add(condition.held)
-                    self.laid_out.update((branch, condition.held, one) for one in enumerate(form.lies))
-                    if not condition.held and level is not True:
-                        self.beyond.add(branch)
+            if (path := self.path_of(form)) is None:
+                continue
+            taken[id(path)] = path
+            self.by_layout |= bool(path.asked_of_layout)
+            for (condition, branch), gap in zip(path.steps, path.gaps(path.values_of(form)), strict=True):
+                self.ways.setdefault(branch, set()).add(condition.held)
+                self.laid_out.update((branch, condition.held, one) for one in enumerate(form.lies))
+                if not condition.held and gap != -1:
+                    self.beyond.add(branch)
+                if gap in (0, -1):
+                    self.ended.add(((branch, path.form.is_plain), condition.held))
         return list(taken.values())
 
     def unseen(self, condition: Condition, branch: HostBranch) -> bool:
@@ -293,10 +283,6 @@ class HostBranches:
 
     def path_of(self, form: TracedForm) -> Path | None:
         """The path that a call has taken; None where that is not known."""
-        found = self._path(form)
-        return found[0] if found else None
-
-    def _path(self, form: TracedForm) -> tuple[Path, list[Any], list[Any]] | None:
         if form.key not in self._path_of:
             known = self._paths.setdefault(form.kind, [])
             path = next((path for path in known if path.taken_by(form)), None)
@@ -307,8 +293,7 @@ class HostBranches:
                 return None
             self.lost.update(line for line, _ in path.explored.left)
             self.opaque |= path.opaque
-            values = path.values_of(form)
-            self._path_of[form.key] = path, path.at_limits(values), path.at_ends(values)
+            self._path_of[form.key] = path
         return self._path_of[form.key]
 
     def _new_path(self, form: TracedForm) -> Path | None:

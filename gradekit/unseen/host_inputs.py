@@ -10,14 +10,13 @@ from typing import Any
 import torch
 
 from gradekit.inputs.covering import Row
-from gradekit.inputs.draws import Draws, shape_of, shape_parts
-from gradekit.inputs.layouts import place, variants
+from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.spec import Input
 from gradekit.unseen import Limit
 from gradekit.unseen.further import SEED, FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
+from gradekit.unseen.search import AtEnd, OtherWay, Search, Way
 
 
 @dataclass
@@ -61,7 +60,7 @@ class HostInputs:
         that tells calls apart: what holds for small sizes alone, such as indices of 16 bits, shows there first."""
         for path in paths:
             for step in filter(path.is_below, range(len(path.steps))):
-                if path.end(step) not in self.branches.ended and (wanted := AtEnd(path, step)).way not in self.tried:
+                if (wanted := AtEnd(path, step)).way not in self.branches.ended | self.tried:
                     calls = self._calls(draws, wanted, 0)
                     each = {sum(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in calls}
                     small = sorted(count for count in each if count <= Limit.LARGER_ELEMENTS)
@@ -133,28 +132,14 @@ class HostInputs:
 
 def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:
     """A call that has become `form`, on a path of its own, with all else that the check is about: what `rows` of its
-    design have, and as many of their sizes as take the path; where one does not, so much more than the call has."""
+    design have beside sizes, and beside layouts, where the path asks for these."""
     rank = rank_of(draws, form)
-    every = CallScope(sizes_alone(draws), rank, True, Limit.FAR, Limit.LARGER * Limit.LARGER_ELEMENTS)
-    own = every.sizes_of(form)
+    sizes = CallScope(sizes_alone(draws), rank, True).sizes_of(form)
+    kept = ("size ", "rank", *(["layout "] if path.asked_of_layout else []))
     for turn, row in enumerate(row for row in rows if row.get("rank", rank) == rank):
-        wanted = {**own, **row, **draws.sizes_of(row, turn)}
-        other: dict[str, Any] = {name: n for name, n in wanted.items() if name in own or name in every.names}
-        near = {name: own.get(name, n) for name, n in other.items()}
-        each = itertools.product(*(dict.fromkeys((n, near[name] + n, near[name])) for name, n in other.items()))
-        among = every.allowed(dict(zip(other, torch.tensor([*each]).T, strict=True)))
-        mine = [(name, (row[name], *(one for one in options if one != row[name]))) for name, options in draws.choices]
-        for scope in every.in_each_choice(mine, SEED + turn) if draws.derive else [every]:
-            columns = scope.computed(among) if scope.given else among
-            fits = Candidates(path, scope, columns).taking & scope.allows(columns)
-            if bool(fits.any()):
-                alike = sum(2 * (columns[name] == n) + (columns[name] == near[name] + n) for name, n in other.items())
-                place = int(torch.where(fits, alike, -1).argmax())
-                picks = {name: one for name, one in row.items() if not name.startswith("size ") and name not in columns}
-                sizes = {name: int(column[place]) for name, column in columns.items()} | dict(scope.given)
-                picks |= dict(scope.given) | (_lying_like(draws, form, sizes) if path.asked_of_layout else {})
-                yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
-                break
+        picks: dict[str, Any] = layouts_like(draws, form, turn) if path.asked_of_layout else {}
+        picks |= {name: one for name, one in row.items() if not name.startswith(kept)}
+        yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
 
 
 def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
@@ -201,23 +186,6 @@ def far_apart(draws: Draws, form: TracedForm, names: Collection[str]) -> Iterato
             chosen = sizes | {f"offset {number}": 0, f"stride {number} {axis}": step}
             told = f"{tensor.name} has a stride of {step:,}, so that offsets pass 2**31"
             yield FurtherCall(made(draws, form, chosen, number, {}), told, purpose=Purpose.VARIED)
-
-
-def _lying_like(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """What picks for each tensor the first layout in which the same strides are 0, and the same are larger, as in a
-    traced call."""
-    picks: dict[str, Any] = {}
-    for tensor, view in zip(draws.tensors, form.views, strict=False):
-        shape = shape_of(tensor, sizes, rank_of(draws, form))
-        words = [(one, one.partition(":")[0]) for one in dict(draws.layouts)[tensor.name]]
-        each = ((one, word, n) for one, word in words for n in range(variants(word, len(shape))))
-        alike = ((one, n) for one, word, n in each if _order(place(word, shape, n)[0]) == _order(view.stride))
-        picks |= dict(zip((f"layout {tensor.name}", f"variant {tensor.name}"), next(alike, ()), strict=False))
-    return picks
-
-
-def _order(stride: Sequence[int]) -> tuple[tuple[bool, ...], list[int]]:
-    return tuple(step == 0 for step in stride), sorted(range(len(stride)), key=stride.__getitem__)
 
 
 def _unclear(wanted: OtherWay) -> tuple[int, int]:

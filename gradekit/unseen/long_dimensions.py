@@ -18,8 +18,9 @@ from typing import Any
 import torch
 
 from gradekit.domain import ANY_DIMENSIONS, MOST_ELEMENTS
-from gradekit.engine import Op, Region
+from gradekit.engine import Op
 from gradekit.engine.def_use import ATOMICS, LOADS, STORES
+from gradekit.engine.kernel_facts import operations
 from gradekit.engine.launch import bind
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.values import BlockPointer, Pointer
@@ -367,14 +368,12 @@ def _promised(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> bool:
 @dataclass(frozen=True)
 class CountedAccess:
     """A load or store of a kernel: the names of the arguments that it may point into, None where that is not known; the
-    lanes of one tile; the loops around it; and whether its address depends on what was loaded."""
+    lanes of one tile; and the numbers of the loops around it, None where its address depends on what was loaded."""
 
     op: Op
-    stores: bool
     roots: frozenset[str] | None
     lanes: int
-    loops: tuple[Op, ...]
-    by_data: bool
+    loops: tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
@@ -466,12 +465,13 @@ def _count_launch(program: Program, launch: Launch, found: Tallies) -> None:
     numbers = frozenset((text.arguments[name], n) for name, n in bound.items() if type(n) is int)
     between = program.allocated.keys() - {view.storage for view in views_in(program.results)}
     for access in accesses(text):
-        times = None if access.by_data else _times(text, launch.grid, numbers, *(op.number for op in access.loops))
+        times = None if access.loops is None else _times(text, launch.grid, numbers, *access.loops)
         roots = storages if access.roots is None else access.roots
-        for storage in {storages[name] for name in roots if name in storages}:
-            key = storage, access.stores
+        touched = {storages[name] for name in roots if name in storages}
+        stored = (False, True) if access.op.name in ATOMICS else (access.op.name in STORES,)
+        for key in itertools.product(touched, stored):
             found[key] = _more(found.get(key, Tally()), times, access.lanes, launch)
-            if access.stores and storage in between:
+            if key[1] and key[0] in between:
                 least = max(found[key].least, _least(text, access.op, launch.grid, numbers))
                 found[key] = replace(found[key], least=least)
 
@@ -529,37 +529,19 @@ def _along(grid: tuple[int, int, int], axis: int) -> Any:
 @functools.lru_cache(maxsize=256)
 def accesses(text: KernelText) -> tuple[CountedAccess, ...]:
     """The loads and stores of a kernel; those of a function that is called may be in any loop, and have no bound."""
-    entry = text.module.entry
-    found = [*_in(text, entry.body, ())]
-    for function in text.module.functions.values():
-        if function is not entry:
-            found += [replace(one, roots=None, by_data=True) for one in _in(text, function.body, ())]
+    found, loops = list[CountedAccess](), dict[int, tuple[int, ...]]()
+    for op in text.ops:
+        if op.name in ("scf.for", "scf.while"):
+            inner = (one.number for region in op.regions for one in operations(region))
+            loops |= {number: (*loops.get(number, ()), op.number) for number in inner}
+    own = {op.number for op in operations(text.module.entry.body)}
+    for op in (op for op in text.ops if op.name in LOADS | STORES | ATOMICS):
+        pointers = text.flow.behind(op.operands[:1], sources=text.flow.pointed)
+        ends = frozenset(one for one in pointers if not text.flow.pointed(one))
+        asked = op.operands if op.name.startswith("tt.descriptor") else op.operands[:1]  # its indices too
+        is_bound = op.number in own and text.computed_from(asked).isdisjoint(LOADS | ATOMICS)
+        is_known = op.number in own and ends and all(one in text.arguments for one in ends)
+        type = op.result_types[0] if op.name in LOADS else op.operand_types[1]
+        around = loops.get(op.number, ()) if is_bound else None
+        found.append(CountedAccess(op, ends if is_known else None, math.prod(type.shape), around))
     return tuple(found)
-
-
-def _in(text: KernelText, region: Region, loops: tuple[Op, ...]) -> Iterator[CountedAccess]:
-    for block in region.blocks:
-        for op in block.ops:
-            if op.name in LOADS | STORES | ATOMICS:
-                yield from _accessed(text, op, loops)
-            around = (*loops, op) if op.name in ("scf.for", "scf.while") else loops
-            for inner in op.regions:
-                yield from _in(text, inner, around)
-
-
-def _accessed(text: KernelText, op: Op, loops: tuple[Op, ...]) -> Iterator[CountedAccess]:
-    roots, by_data = _roots(text, op.operands[0])
-    type = op.result_types[0] if op.name in LOADS else op.operand_types[1]
-    indices = op.operands[1:] if op.name.startswith("tt.descriptor") else ()
-    by_data = by_data or any(_roots(text, name)[1] for name in indices)
-    for stores in (True, False):
-        if op.name in ATOMICS or stores == (op.name in STORES):
-            yield CountedAccess(op, stores, roots, math.prod(type.shape), loops, by_data)
-
-
-def _roots(text: KernelText, name: str) -> tuple[frozenset[str] | None, bool]:
-    """The arguments that a pointer may point into, None where that is not known; whether what was loaded has a part."""
-    pointers = text.flow.behind([name], sources=text.flow.pointed)
-    ends = {one for one in pointers if not text.flow.pointed(one)}
-    known = bool(ends) and all(one in text.arguments for one in ends)
-    return (frozenset(ends) if known else None), not text.computed_from([name]).isdisjoint(LOADS | ATOMICS)

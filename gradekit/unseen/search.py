@@ -61,14 +61,9 @@ class Calls:
         return self.path.held(self._values)
 
     @functools.cached_property
-    def levels(self) -> Sequence[Any]:
-        """For each comparison where it is at its limit (see `Path.at_limits`)."""
-        return self.path.at_limits(self._values)
-
-    @functools.cached_property
-    def ends(self) -> Sequence[Any]:
-        """For each comparison with a number where it is as large as goes this way (see `Path.at_ends`)."""
-        return self.path.at_ends(self._values)
+    def gaps(self) -> Sequence[Any]:
+        """For each comparison how far it is from where it turns (see `Path.gaps`)."""
+        return self.path.gaps(self._values)
 
     @functools.cached_property
     def taking(self) -> Tensor:
@@ -227,7 +222,7 @@ def _candidates(path: Path, scope: CallScope, special: tuple[int, ...], close: N
 # --- wants: what must be seen of a submission, each a question of which calls show it ---------------------------------
 
 Way = tuple[Hashable, bool]
-"""A branch, or what `Path.end` gives, and whether it is true."""
+"""A branch, or one with which tensors are contiguous, and whether it is true."""
 
 
 @dataclass(frozen=True)
@@ -259,11 +254,11 @@ class OtherWay:
         beyond a limit, where that can be. None where that does not follow from sizes, as of the other wants."""
         if among.held[self.step] is None:
             return None
-        fits, level = ~among.each(among.held[self.step]), among.levels[self.step]
+        fits, gap = ~among.each(among.held[self.step]), among.gaps[self.step]
         for went in reversed(among.held[: self.step]):
             kept = fits & torch.as_tensor(went) if went is not None else fits
             fits = kept if self.same_path or kept.any() else fits
-        beyond = fits & ~among.each(level) if level is not None else fits
+        beyond = fits & among.each(gap != -1) if gap is not None else fits
         return beyond if bool(beyond.any()) else fits
 
 
@@ -277,12 +272,12 @@ class AtEnd(OtherWay):
     @property
     def way(self) -> Way:
         """See `OtherWay`."""
-        return self.path.end(self.step), self.path.steps[self.step][0].held
+        return (self.branch, self.path.form.is_plain), self.path.steps[self.step][0].held
 
     def met(self, among: Calls) -> Tensor | None:
         """See `OtherWay`."""
-        end = among.ends[self.step]
-        return among.taking & among.each(end) if end is not None else None
+        gap = among.gaps[self.step]
+        return among.taking & among.each((gap == 0) | (gap == -1)) if gap is not None else None
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def test_a_grid_as_large_as_its_limit_is_not_beyond_it() -> None:
     sizes = {("size", 0, 0): torch.tensor([4095, 4096, 4097])}
     values = path.values(sizes)
     assert path.held(values)[0].tolist() == [True, False, False]
-    assert path.at_limits(values)[0].tolist() == [False, True, False]
+    assert path.gaps(values)[0].tolist() == [0, -1, -2]
 
 
 def matmul_path(*compared: tuple[int, int, int]) -> tuple[OtherWay, CallScope]:
