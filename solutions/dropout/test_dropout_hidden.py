@@ -66,6 +66,14 @@ def test_pairs_of_seeds(submission, call):
     x, p, seed = call
     one, other = (public.checked_mask(submission, x, p, s).flatten() for s in (seed, seed ^ 1))
     public.assert_count(int((one & other).sum()), len(one), (1 - p) ** 2, "Both of two seeds kept an element")
+    if seed == 0:  # whatever folds seeds to fewer bits, two with one bit each become the same
+        few = replace(x, shape=(1, x.shape[1]))
+        kept = [public.mask_of(submission.dropout(few, 0.5, 1 << bit), few).flatten() for bit in range(31)]
+        fates = 2 * torch.stack(kept).double() - 1
+        above = int((fates @ fates.T).tril(-1).argmax())
+        pair = f"With p = 0.5, seeds {1 << above % 31} and {1 << above // 31}"
+        count = int((kept[above // 31] == kept[above % 31]).sum())
+        public.assert_count(count, few.shape[1], 0.5, f"{pair} agreed on an element")
 
 
 @points(6)
