@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine import integers
+from gradekit.engine.conditions import FILLINGS
 from gradekit.engine.frame import PROGRAM, Frame, dtype_of, itemsize_of
 from gradekit.engine.registry import Evaluator, compiles, evaluates
 from gradekit.engine.ttir import Op, Type
@@ -146,7 +147,9 @@ def _evaluate_gather(frame: Frame, op: Op) -> Tensor:
     source, index = frame.full(op, 0), frame.full(op, 1).to(torch.int64)
     count, axis = max(source.shape[0], index.shape[0]), op.attributes["axis"] + 1
     source, index = source.expand(count, *source.shape[1:]), index.expand(count, *index.shape[1:])
-    return source.gather(axis, index.clamp(0, source.shape[axis] - 1))
+    last, anything = source.shape[axis] - 1, torch.full([source.element_size()], FILLINGS[0], dtype=torch.uint8)
+    beyond = (index < 0) | (index > last)  # where Triton leaves it undefined
+    return torch.where(beyond, anything.view(source.dtype), source.gather(axis, index.clamp(0, last)))
 
 
 @evaluates("tt.histogram")

@@ -116,6 +116,16 @@ def test_lanes_that_are_left_out_without_effect_are_nothing(kernel, constants):
     assert not tried(made, [X]).findings
 
 
+def test_lanes_that_are_gathered_from_beyond_a_tile_hold_anything():
+    @triton.jit
+    def next_ones(x, out, B: tl.constexpr):
+        at = tl.arange(0, B)
+        tl.store(out + at, tl.gather(tl.load(x + at), at + 1, 0))
+
+    (result,) = run(program(next_ones, (1,), [X], [torch.empty(8)], B=8), [X]).results
+    assert torch.equal(result[:-1], X[1:8]) and result[-1] > 1e12
+
+
 @pytest.mark.parametrize("kernel", [times_zero, another_mask])
 def test_lanes_beside_a_factor_of_zero_and_those_of_another_mask_are_found(kernel):
     made = program(kernel, (1,), [X], [torch.empty(13)], [13], fill=0, B=16)
