@@ -32,7 +32,6 @@ class KernelInputs:
     constants: Sequence[ConstantWay] = ()
     goes_far: bool = True
     _met: dict[ConstantWay, bool] = field(default_factory=dict)
-    _loops: set[ConstantWay] = field(default_factory=set)  # that no example of the check has repeated
     _ways: dict[KernelBranch, bool] = field(default_factory=dict)
     _first: dict[KernelBranch, Missing] = field(default_factory=dict)
     _asked: set[KernelBranch] = field(default_factory=set)
@@ -109,14 +108,11 @@ class KernelInputs:
             known = [met for one in so_far if one.count and (met := want.met(one)) is not None]
             if known:
                 self._met[want] = any(bool(met.any()) for met in known)
-                if want.is_repeated and want.way and not self._met[want]:
-                    self._loops.add(want)
-            if known and not self._met[want] or want in self._loops:
+            if known and not self._met[want]:
                 form, sizes = self._solved(want, draws, paths)
                 yield from (FurtherCall(made(draws, form, n, 0, {}), want.says(), want.line) for n in sizes)
-                if sizes and want in self._loops:
+                if want.is_repeated and want.way:
                     yield from _in_each_kind(draws, form, sizes, want)
-                    self._loops.discard(want)
 
     def _solved(
         self, want: Missing | ConstantWay, draws: Draws, paths: Sequence[Path], far: Sequence[bool] = (True,)
@@ -151,7 +147,7 @@ class KernelInputs:
         for turn, one in ((turn, one) for turn, one in enumerate(left) if one in found):
             form, solved = found[one]
             few = CallScope(draws, rank_of(draws, form)).count(solved[0]) <= Limit.MANY_ELEMENTS
-            is_wanted = functools.cache(functools.partial(self._is_missing, one))
+            is_wanted = functools.partial(self._is_missing, one)
             purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
             for sizes in solved[:1] if few else solved:
                 call = made(draws, form, sizes, turn, {})
@@ -257,28 +253,23 @@ def kinds_alike(draws: Draws, dtypes: dict[str, str]) -> list[dict[str, str]]:
         one for place, one in enumerate(each) if names and one not in each[:place]
         and all(_have(draws, dtypes, name, ALIKE[kind]) for name, kind in one.items())
     ]  # fmt: skip
-    others = dict.fromkeys((name for name in names if "normal" in _kinds(draws, name)), "normal")
+    others = dict.fromkeys((name for name in names if "normal" in _plain_tensors(draws)[name]), "normal")
     return [*found, *(others | {name: BALANCED} for name in names[:1] if _have(draws, dtypes, name, (1.0, -1.0)))]
 
 
 def _have(draws: Draws, dtypes: dict[str, str], name: str, values: Sequence[float]) -> bool:
-    return all(_may_be(value, _kinds(draws, name), dtypes.get(name, "float32")) for value in values)
+    return all(_may_be(value, _plain_tensors(draws)[name], dtypes.get(name, "float32")) for value in values)
 
 
-def _plain_tensors(draws: Draws) -> Iterator[str]:
-    for tensor in draws.tensors:
-        kinds = _kinds(draws, tensor.name)
-        if kinds and tensor.range is None and all(kind in PROFILES for kind in kinds):
-            yield tensor.name
-
-
-def _kinds(draws: Draws, name: str) -> tuple[str, ...]:
+@functools.lru_cache(maxsize=64)
+def _plain_tensors(draws: Draws) -> dict[str, tuple[str, ...]]:
+    """The tensors whose values are gradekit's own kinds, with these."""
+    every = {}
     for names, options in draws.values:
-        together = names.split()
-        if name in together:
-            at = together.index(name)
-            return tuple(dict.fromkeys(o if len(together) == 1 else o[at] for o in options))
-    return ()
+        for place, name in enumerate(names.split()):
+            every[name] = tuple(dict.fromkeys(one[place] if " " in names else one for one in options))
+    free = ((tensor.name, every.get(tensor.name, ())) for tensor in draws.tensors if tensor.range is None)
+    return {name: kinds for name, kinds in free if kinds and all(kind in PROFILES for kind in kinds)}
 
 
 def _may_be(value: float, kinds: tuple[str, ...], dtype: str) -> bool:
