@@ -219,7 +219,7 @@ class FurtherInputs:
         data = {key: told[key] + kernels[key] for key in told}
         data["unseen"] = [*data["unseen"], *untried][: Limit.UNSEEN_NAMED]
         lost, opaque = self._host.branches.lost, self._host.branches.opaque
-        few = ((line, f"whole numbers may need more than {n} bits") for line, n in self._kernels.few_bits.items())
+        few = ((line, f"numbers may need more than {n} bits") for line, n in self._kernels.few_bits.items())
         unfollowed = dict.fromkeys([*self._text.unfollowed(lost), *sorted(opaque), *few])
         return data | (
             {"unfollowed": [{"line": line, "what": what} for line, what in unfollowed]} if unfollowed else {}

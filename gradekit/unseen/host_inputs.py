@@ -16,7 +16,7 @@ from gradekit.unseen import Limit
 from gradekit.unseen.further import SEED, FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import AtEnd, OtherWay, Search, Way
+from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
 
 
 @dataclass
@@ -132,14 +132,21 @@ class HostInputs:
 
 def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:
     """A call that has become `form`, on a path of its own, with all else that the check is about: what `rows` of its
-    design have beside sizes, and beside layouts, where the path asks for these."""
-    rank = rank_of(draws, form)
-    sizes = CallScope(sizes_alone(draws), rank, True).sizes_of(form)
-    kept = ("size ", "rank", *(["layout "] if path.asked_of_layout else []))
-    for turn, row in enumerate(row for row in rows if row.get("rank", rank) == rank):
+    design have, their sizes where these are larger and take the path too."""
+    most = Limit.LARGER * Limit.LARGER_ELEMENTS
+    scope = CallScope(sizes_alone(draws), rank_of(draws, form), True, Limit.FAR, most)
+    own, kept = scope.sizes_of(form), ("size ", "rank", *(["layout "] if path.asked_of_layout else []))
+    for turn, row in enumerate(row for row in rows if row.get("rank", scope.rank) == scope.rank):
+        larger = draws.sizes_of(row, turn)
+        near = {**larger, **own}
+        columns = {name: torch.tensor([max(n, larger.get(name, n)), n]) for name, n in near.items()}
+        allowed = scope.allows(columns)
+        place = 0 if bool((Candidates(path, scope, columns).taking & allowed)[0]) else 1
+        sizes = {name: int(column[place]) for name, column in columns.items()}
         picks: dict[str, Any] = layouts_like(draws, form, turn) if path.asked_of_layout else {}
-        picks |= {name: one for name, one in row.items() if not name.startswith(kept)}
-        yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
+        picks |= {name: one for name, one in row.items() if not name.startswith(kept) and name not in sizes}
+        if bool(allowed[place]):
+            yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
 
 
 def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:

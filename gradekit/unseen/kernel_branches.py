@@ -132,8 +132,8 @@ class KernelText:
 
     @functools.cached_property
     def few_bits(self) -> dict[int, int]:
-        """With how few bits some whole numbers have to do, by lines: those that are added in 8 or 16 or cut to these,
-        are or become a float of few, are what a float counts by, or share an integer with others."""
+        """With how few bits some numbers have to do, by lines: sums in memory of 16; whole numbers that are added in 8
+        or 16 or cut to these, are or become a float of few, are what a float counts by, or share an integer."""
         each = ((line_of(op.location, self.path), self._bits(op)) for op in reversed(self.ops))
         return {line: bits for line, bits in each if line and bits}
 
@@ -144,10 +144,11 @@ class KernelText:
         return any(one & {"arith.sitofp", "arith.uitofp"} and one.isdisjoint(LOADS | ATOMICS) for one in behind)
 
     def _bits(self, op: Op) -> int:
-        """With how few bits the whole numbers of an operation have to do; 0 where these are many."""
+        """With how few bits the numbers of an operation have to do; 0 where these are many."""
         result = op.result_types[0].element if op.result_types else ""
         is_narrowed = op.name in ("arith.sitofp", "arith.uitofp") and result in ("f16", "bf16")
-        counts = op.attributes.get("kind") == "fadd" and (self.number(op.operands[1]) or 0.5) % 1 == 0
+        adds = op.attributes.get("kind") == "fadd"
+        counts = adds and (result in ("f16", "bf16") or (self.number(op.operands[1]) or 0.5) % 1 == 0)
         if counts or op.name in ("arith.fptosi", "arith.fptoui") or is_narrowed and op.operand_types[0].element != "i1":
             floats = op.operand_types[1] if counts else op.result_types[0] if is_narrowed else op.operand_types[0]
             return 1 - round(math.log2(torch.finfo(dtype_of(floats)).eps))

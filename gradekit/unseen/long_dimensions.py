@@ -68,10 +68,12 @@ class LongDimensions:
         if not mine:
             return
         views = [one for one in mine if not all(is_row_major(view.shape, view.stride) for view in one.views)]
-        form = min(views if few_bits and views else mine, key=lambda one: abs(rank_of(draws, one) - _rank(draws)))
+        narrow = {one.key for one in mine if few_bits and any("float16" in view.dtype for view in one.views)}
+        among = views if few_bits and views else mine
+        form = min(among, key=lambda one: (abs(rank_of(draws, one) - _rank(draws)), one.key not in narrow))
         scope = CallScope(draws, rank_of(draws, form), True, Limit.FAR)
         for name in scope.sizes:
-            if few_bits and self._is_first(check, draws, name, (draws.values, draws.layouts)):
+            if few_bits and self._is_first(check, draws, name, _of_kinds(check, draws)):
                 other = Limit.OTHERS[0] if _outer(draws, name) else 1  # one counter has all that are summed
                 far = replace(scope, beyond=4 * Limit.FAR, most=Limit.COUNTED)
                 for turn in (0, -1):
@@ -101,7 +103,7 @@ class LongDimensions:
 def _keys(check: str, draws: Draws) -> Iterator[Hashable]:
     """What a check stretches where no check before it does."""
     for name in CallScope(draws, _rank(draws)).sizes:
-        for what in (None, "in floats", (draws.values, draws.layouts), _told_apart(check, draws), *_choices(draws)):
+        for what in (None, "in floats", _of_kinds(check, draws), _told_apart(check, draws), *_choices(draws)):
             yield draws.entry.name, draws.upstream, name, what
 
 
@@ -115,7 +117,16 @@ def _told_apart(check: str, draws: Draws) -> Hashable:
     gradients the test, whatever its parameters."""
     known = {tensor.name for tensor in draws.tensors if tensor.range is not None}
     indices = tuple((names, options) for names, options in draws.values if known.intersection(names.split()))
-    return "apart", indices, check.partition("[")[0] if draws.upstream else ""
+    return "apart", indices, _about(check, draws)
+
+
+def _of_kinds(check: str, draws: Draws) -> Hashable:
+    return draws.values, draws.layouts, _about(check, draws)
+
+
+def _about(check: str, draws: Draws) -> str:
+    """Of gradients, each test is about another."""
+    return check.partition("[")[0] if draws.upstream else ""
 
 
 def _choices(draws: Draws) -> Iterator[tuple[tuple[str, Any], ...]]:
@@ -200,9 +211,9 @@ class Stretch:
 
     @functools.cached_property
     def _most_work(self) -> int:
-        if _outer(self.draws, self.name):
-            return Limit.WORK
-        return Limit.SUMMED_WORK * (Limit.FEW_BITS if self.most == Limit.COUNTED else 1)
+        few = self.most == Limit.COUNTED
+        is_summed = not _outer(self.draws, self.name) or few and self.draws.upstream  # of a gradient, any may be
+        return Limit.SUMMED_WORK * (Limit.FEW_BITS if few else 1) if is_summed else Limit.WORK
 
     @functools.cached_property
     def _single(self) -> str:
