@@ -83,14 +83,12 @@ def like(draws: Draws, form: TracedForm) -> dict[str, Any]:
 
 def values_of(draws: Draws, kinds: Mapping[str, str]) -> dict[str, Any]:
     """What picks these kinds of values by the names of tensors, and for the others the check's first."""
-    return {f"values {names}": _together(names, options, kinds) for names, options in draws.values}
-
-
-def _together(names: str, options: Sequence[Any], kinds: Mapping[str, str]) -> Any:
-    each = names.split()
-    if len(each) == 1:
-        return kinds.get(names, options[0])
-    return tuple(kinds.get(name, options[0][place]) for place, name in enumerate(each))
+    found: dict[str, Any] = {}
+    for names, options in draws.values:
+        first = options[0] if " " in names else options[:1]
+        each = tuple(kinds.get(name, kind) for name, kind in zip(names.split(), first, strict=True))
+        found[f"values {names}"] = each if " " in names else each[0]
+    return found
 
 
 def rank_of(draws: Draws, form: TracedForm) -> int:

@@ -44,6 +44,7 @@ _WHAT = {
     "arith.select": "the condition of a choice",
     "scf.if": "the condition of an if",
     "cf.cond_br": "the condition of an if",
+    **dict.fromkeys(("arith.andi", "arith.ori", "arith.xori"), "a condition"),
 }
 
 
@@ -83,8 +84,6 @@ class KernelBranch:
         what = _WHAT.get(self.name, "a comparison")
         if self.name.startswith(("arith.min", "arith.max")):
             what = "the first operand of a minimum or maximum being less"
-        elif self.name in ("arith.andi", "arith.ori", "arith.xori"):
-            what = "a condition"
         return f"{what} is {never}{'true' if self.way == TRUE else 'false'}"
 
 

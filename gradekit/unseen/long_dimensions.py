@@ -73,7 +73,7 @@ class LongDimensions:
         form = min(among, key=lambda one: (abs(rank_of(draws, one) - _rank(draws)), one.key not in narrow))
         scope = CallScope(draws, rank_of(draws, form), True, Limit.FAR)
         for name in scope.sizes:
-            if few_bits and self._is_first(check, draws, name, _of_kinds(check, draws)):
+            if few_bits and self._is_first(check, draws, name, (draws.values, draws.layouts, _about(check, draws))):
                 other = Limit.OTHERS[0] if _outer(draws, name) else 1  # one counter has all that are summed
                 far = replace(scope, beyond=4 * Limit.FAR, most=Limit.COUNTED)
                 for turn in (0, -1):
@@ -103,7 +103,8 @@ class LongDimensions:
 def _keys(check: str, draws: Draws) -> Iterator[Hashable]:
     """What a check stretches where no check before it does."""
     for name in CallScope(draws, _rank(draws)).sizes:
-        for what in (None, "in floats", _of_kinds(check, draws), _told_apart(check, draws), *_choices(draws)):
+        kinds = draws.values, draws.layouts, _about(check, draws)
+        for what in (None, "in floats", kinds, _told_apart(check, draws), *_choices(draws)):
             yield draws.entry.name, draws.upstream, name, what
 
 
@@ -118,10 +119,6 @@ def _told_apart(check: str, draws: Draws) -> Hashable:
     known = {tensor.name for tensor in draws.tensors if tensor.range is not None}
     indices = tuple((names, options) for names, options in draws.values if known.intersection(names.split()))
     return "apart", indices, _about(check, draws)
-
-
-def _of_kinds(check: str, draws: Draws) -> Hashable:
-    return draws.values, draws.layouts, _about(check, draws)
 
 
 def _about(check: str, draws: Draws) -> str:
