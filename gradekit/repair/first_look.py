@@ -55,11 +55,12 @@ class FirstLook:
         found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed, settled)
         likeliest = {one: mend for one in found[: 2 * Limit.SURVIVORS] if (mend := mend_of(one, source)) is not None}
         found = [one for one in found if one not in likeliest or not tries.is_by_chance(likeliest[one])]
+        tries.in_part = halves_of(screen.in_part(), source)
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)
         host = tries.texts.host_screen(tries.text, screen, self._work)
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
-        tries.in_part = halves_of([*host.in_part, *screen.in_part()], source) if not found and not on_host else []
+        tries.in_part = halves_of([*host.in_part, *screen.in_part()], source)
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
         copies = [replace(mend, rank=Rank.OF_SEVERAL) for mend in mends_each(host.copies, source)]
         return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source), *copies]
