@@ -256,11 +256,9 @@ class _Trial:
     def _not_allowed(self) -> list[RoundingPlace]:
         """Those that use what they round as is not allowed, or round to less than the inputs have."""
         allowed, own = self.call.allowed or (), torch.finfo(self.call.dtype).eps
-        return [
-            place
-            for place in rounding_places(self.call.program, self.specs[-1] if self.call.backward else None)
-            if place.use not in (RESULTS, *allowed) or torch.finfo(getattr(torch, place.dtype)).eps > own
-        ]
+        every = rounding_places(self.call.program, self.specs[-1] if self.call.backward else None)
+        is_narrow = lambda place: torch.finfo(getattr(torch, place.dtype)).eps > own
+        return [place for place in every if place.use not in (RESULTS, *allowed) or is_narrow(place)]
 
     # --- words -------------------------------------------------------------------------------------------------------
 

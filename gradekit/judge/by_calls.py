@@ -35,11 +35,10 @@ def special_values(calls: Iterable[tuple[Sequence[Any], Tensor, Tensor]], names:
                 right_ones = sum(int((told & ~wrong).sum()) for _, wrong, told in seen)
                 if min(wrong_ones, right_ones) > 1:
                     sentence = f"Just those elements are wrong where `{name}` is {what}."
-                    return Diagnosis(Cause.WRONG_VALUES, sentence, hint=_OF_VALUES)
+                    hint = "look for what decides by a value: does it mean the same where the value is this one?"
+                    return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
     return None
 
-
-_OF_VALUES = "look for what decides by a value: does it mean the same where the value is this one?"
 
 _RULES: tuple[tuple[str, Callable[[int, int], bool], str], ...] = (
     ("above {} = {}", lambda size, tile: size > tile,

@@ -5,6 +5,7 @@ that holds one has an origin, its own or that of an operand, and then the launch
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -325,18 +326,21 @@ def never_read(
     program: Program, inputs: Sequence[Tensor], comparison: Comparison | None, allow: Collection[str],
     names: Sequence[str], text: str = "",
 ) -> Diagnosis | None:  # fmt: skip
-    """Which part of the inputs no kernel reads, where that explains the wrong result: with 0 or -inf in its place it
-    would be right. None where it does not. `names` are those of the inputs. Where as many are read as a tile has
-    elements, and by the `text` no loop goes on behind it, that is told, too."""
+    """Which part of the inputs no kernel reads, where that explains the wrong result: without it, or with 0 or -inf in
+    its place, it would be right. None where it does not. `names` are those of the inputs. Where as many are read as a
+    tile has elements, and by the `text` no loop goes on behind it, that is told, too."""
     if comparison is None or [one.shape for one in comparison.reference.inputs] != [one.shape for one in inputs]:
         return None
     unread = _unread(program, inputs, allow)
-    parts = [_part_that_is_read(gone, name) for gone, name in zip(unread, names, strict=True) if bool(gone.any())]
-    for number, value in _AS_IF.items() if parts else ():
-        others = [one.masked_fill(gone, value) for one, gone in zip(inputs, unread, strict=True)]
+    for number, others in _without(inputs, unread):
         if explained(comparison, others):
-            sentence = f"{' '.join(parts)} The result is as if {number} stood in the place of the others."
+            changed = (one is not other for one, other in zip(inputs, others, strict=True))
+            parts = " ".join(itertools.compress(map(_part_that_is_read, unread, names), changed))
+            sentence = f"{parts} The result is as if {number} stood in the place of the others."
             hint = "see that the programs of the grid, or a loop in each of them, go over all of it"
+            if not number:
+                sentence = f"{parts} The result is as if the others were not there."
+                hint = "see what leaves the last ones out: a count of tiles or shares that `//` rounds down, say"
             counts = (first for gone in unread for _, first in _read_first(gone))
             short = next(filter(None, (tile_without_loop(text, program, count) for count in counts)), None)
             if short is None:
@@ -347,6 +351,18 @@ def never_read(
     return None
 
 
+def _without(inputs: Sequence[Tensor], unread: Sequence[Tensor]) -> Iterator[tuple[str, list[Tensor]]]:
+    """The inputs with a number in the place of what is not read, and ("") without what is not read at their ends."""
+    given = [(one, gone, bool(gone.any())) for one, gone in zip(inputs, unread, strict=True)]
+    is_filled = [some and one.is_floating_point() for one, _, some in given]
+    for number, value in _AS_IF.items() if any(is_filled) else ():
+        numbers = zip(given, is_filled, strict=True)
+        yield number, [one.masked_fill(gone, value) if of else one for (one, gone, _), of in numbers]
+    first = [next(_read_first(gone), None) if some else None for _, gone, some in given]
+    if any(first):
+        yield "", [one.narrow(at[0], 0, at[1]) if at else one for one, at in zip(inputs, first, strict=True)]
+
+
 def _unread(program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> list[Tensor]:
     """The elements of each input that no launch touches, in it or a copy; none where that cannot be told."""
     seen, steps = _Touched(), list(every_step(program.steps))
@@ -355,8 +371,7 @@ def _unread(program: Program, inputs: Sequence[Tensor], allow: Collection[str]) 
         return every
     for step in (one for one in reversed(steps) if isinstance(one, Copy) and one.origin.shape == one.target.shape):
         seen.touch(step.origin.storage, _places(step.origin)[seen.of(step.target)])
-    given = zip(program.inputs, inputs, every, strict=True)
-    return [~seen.of(view) if one.is_floating_point() else none for view, one, none in given]
+    return [~seen.of(view) for view in program.inputs]
 
 
 def _places(view: View) -> Tensor:

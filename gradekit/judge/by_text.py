@@ -85,22 +85,19 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
     if said is None or source is None:
         return None
     number, got, wanted = int(said[1]), said[2], said[3]
-    returns = _returns(source)
-    names = source.differentiated or _arguments(source, entry)
+    returns, names = _returns(source), source.differentiated or _arguments(source, entry)
     if len(returns) != 1 or number >= len(names):
         return None
-    name = names[number]
-    value = returns[0].value
+    name, value = names[number], returns[0].value
     if isinstance(value, ast.Tuple):
         value = value.elts[number] if number < len(value.elts) else None
     line = _made_at(source.backwards[0], value)
-    return Diagnosis(
-        cause,
-        f"The gradient of `{name}`, which line {line} makes, has the shape {got}, and `{name}` has {wanted}.",
-        line,
+    hint = (
         f"a gradient has the shape of its input: add it up over the dimensions that `{name}` lacks, as in "
-        ".reshape(-1, N).sum(0)",
+        ".reshape(-1, N).sum(0)"
     )
+    sentence = f"The gradient of `{name}`, which line {line} makes, has the shape {got}, and `{name}` has {wanted}."
+    return Diagnosis(cause, sentence, line, hint)
 
 
 def missing_gradient(text: str, message: str, cause: Cause) -> Diagnosis | None:

@@ -136,11 +136,8 @@ def _rank(pair: Example) -> tuple[float, ...]:
 @functools.lru_cache(maxsize=512)
 def _form_of(ttir: str) -> tuple[tuple[str, ...], ...]:
     """The operations of a kernel on floats, whatever its sizes, addresses and constants: their names and types."""
-    return tuple(
-        (op.name, *(type.element for type in op.result_types))
-        for op in every_operation(parsed(ttir))
-        if _has_floats(op)
-    )
+    of_floats = filter(_has_floats, every_operation(parsed(ttir)))
+    return tuple((op.name, *(type.element for type in op.result_types)) for op in of_floats)
 
 
 def _decided_in(ttir: str, ways: Mapping[int, int]) -> tuple[int, ...]:

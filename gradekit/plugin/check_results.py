@@ -273,10 +273,8 @@ def _results(error: BaseException | None) -> dict[str, Any]:
     comparison = getattr(error, "comparison", None)
     if comparison is None or not 0 < comparison.actual.numel() <= Limit.SHOWN:
         return {}
-    return {
-        "got": few(comparison.actual.detach(), Limit.SHOWN),
-        "expected": few(comparison.reference.rounded, Limit.SHOWN),
-    }
+    got, expected = comparison.actual.detach(), comparison.reference.rounded
+    return {"got": few(got, Limit.SHOWN), "expected": few(expected, Limit.SHOWN)}
 
 
 # --- Python -----------------------------------------------------------------------------------------------------------

@@ -228,10 +228,8 @@ def _source(owner: Mapping[str, Any], submission: Mapping[str, Any], look: Look,
     room = max(30, look.width - indent - len(where) - 3)
     texts = textwrap.wrap(one_line(owner["source"]["text"]), room, max_lines=4, placeholder=" ...") or [""]
     names = [where, *[" " * len(where)] * (len(texts) - 1)]
-    return [
-        " " * indent + look.paint(f"{name} {look.bar} ", dim=True) + text
-        for name, text in zip(names, texts, strict=True)
-    ]
+    pairs = zip(names, texts, strict=True)
+    return [" " * indent + look.paint(f"{name} {look.bar} ", dim=True) + text for name, text in pairs]
 
 
 _CALL = re.compile(r"line (\d+), in (.+)")

@@ -68,7 +68,7 @@ X = torch.tensor([1.0, 2.0, 4.0, 8.0, 100.0, -3.0])
 def ran(text: str, x: torch.Tensor, right: Callable[[torch.Tensor], torch.Tensor]) -> tuple[Program, Comparison]:
     """The program of a submission, and its result beside that of a function."""
     with Tracer(Submission("submission.py", text, "")) as tracer:
-        program = tracer.trace("entry", [View(0, "float32", tuple(x.shape), x.stride())])
+        program = tracer.trace("entry", [View(0, str(x.dtype).removeprefix("torch."), tuple(x.shape), x.stride())])
     result = engine.run(program, [x]).results[0]
     assert isinstance(result, torch.Tensor)
     return program, Comparison(result, reference(right, x))
@@ -199,6 +199,28 @@ def test_what_a_maximum_lacks_is_told_as_minus_infinity() -> None:
     text = ONE_TILE.replace("OTHER", '-float("inf")').replace("RESULT", "tl.max(x, axis=0)")
     found = told(text, torch.arange(33.0).view(3, 11) - 40, lambda x: x.amax(1))
     assert found is not None and found.sentence == READ.format("-inf")
+
+
+COUNTS = """\
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr, share, BLOCK: tl.constexpr):
+    n = tl.arange(0, BLOCK)
+    tl.atomic_add(out_ptr + tl.load(x_ptr + tl.program_id(0) * share + n, mask=n < share), 1, mask=n < share)
+
+def entry(x):
+    out = torch.zeros((3,), dtype=torch.int32, device=x.device)
+    kernel[(2,)](x, out, x.shape[0] // 2, BLOCK=8)
+    return out
+"""
+
+
+def test_the_last_ones_that_a_share_leaves_out_are_told_of_what_is_counted() -> None:
+    found = told(COUNTS, torch.arange(11, dtype=torch.int32) % 3, lambda x: torch.bincount(x, minlength=3).int())
+    assert found is not None and "`//`" in found.hint
+    assert found.sentence == "Only the first 10 of 11 elements of x are read. The result is as if the others were not there."
 
 
 def test_elements_that_are_left_out_here_and_there_are_counted() -> None:
