@@ -96,6 +96,7 @@ def _holds_loaded(scope: Scope, node: ast.AST) -> bool:
 ROLES: dict[str, Role] = {
     "name": lambda scope, node: isinstance(node, ast.Name),
     "number": lambda scope, node: _number(node.operand if isinstance(node, ast.UnaryOp) else node),
+    "given": lambda scope, node: scope.text(node) in {a.arg for f in scope.draft.source.backwards for a in f.args.args},
     "parameter": _named(lambda kernel: kernel.all_params),
     "pointer": _named(lambda kernel: kernel.pointers),
     "result": _named(lambda kernel: kernel.stored),
