@@ -211,6 +211,18 @@ def test_host_code_gets_no_more_than_a_call_needs(host: str) -> None:
     assert time.process_time() - started < 2  # 20 million units of work are 20 ms
 
 
+def test_no_change_returns_one_tensor_for_two_results() -> None:
+    text = MEAN.replace("return Mean.apply(x, y)", "z = x\n    return x, y")
+    source = ParsedSource(text)
+    replay = HostReplay(HostCall("entry", tensors()), shown(MEAN).program, source, code_of(source))
+    replay.run()
+    assert replay.walk is not None
+    last = source.text.count("\n")
+    alone = (one for one in host_changes(HostSite(source, replay.walk)) if one.line == last and not one.also)
+    news = {(source.of(one.node), one.new) for one in alone}
+    assert ("y", "z") in news and not {("x", "y"), ("y", "x")} & news
+
+
 def test_every_change_of_host_code_is_python_and_of_one_line_that_is_there() -> None:
     source = ParsedSource(MEAN)
     replay = HostReplay(HostCall("entry", tensors()), shown(MEAN).program, source, code_of(source))

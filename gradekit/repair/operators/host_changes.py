@@ -103,9 +103,11 @@ def _other_name(site: HostSite, node: Any) -> Iterator[Change]:
     if not kind or not isinstance(node.ctx, ast.Load):
         return
     shape = getattr(site.value(node), "shape", None) if isinstance(site.statement(node), ast.Return) else None
+    beside = getattr(site.parents.get(node), "elts", ()) if shape is not None else ()
+    returned = {getattr(one, "id", "") for one in beside}  # nobody means one of them twice
     for name, value in site.names(node).items():
         is_alike = _kind(value) == kind or isinstance(value, Tensor) and kind.endswith("tensor")
-        if name != node.id and is_alike and (shape is None or getattr(value, "shape", shape) == shape):
+        if name not in {node.id, *returned} and is_alike and (shape is None or getattr(value, "shape", shape) == shape):
             says = sentence_of("use", stride="", name=node.id, place=site.context(node)), hint_of("name", name=name)
             if (asked := getattr(site.parents.get(node), "attr", "")) in _OF_SIZES:
                 says = words(_OF_SIZES[asked], name=node.id, place=site.context(node), other=name)
