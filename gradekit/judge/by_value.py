@@ -151,8 +151,9 @@ def _factor(comparison: Comparison) -> float | None:
     every = comparison.value, comparison.reference.exact, comparison.reference.allowance
     value, exact, allowance = (one.double().expand(comparison.actual.shape) for one in every)
     factor = float((value * exact).sum() / exact.square().sum())
-    fits = (value - factor * exact).abs() <= 2 * max(1, abs(factor)) * allowance
-    return factor if factor and comparison.actual.is_floating_point() and bool(fits.all()) else None
+    fits = bool(((value - factor * exact).abs() <= 2 * max(1, abs(factor)) * allowance).all())
+    is_clear = comparison.actual.is_floating_point() and bool((exact.abs() > 10 * allowance).any())
+    return factor if factor and fits and is_clear else None
 
 
 def _tells_a_factor(wrong: Sequence[Comparison]) -> bool:
