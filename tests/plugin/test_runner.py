@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -296,6 +297,7 @@ def test_what_a_mend_leaves_wrong_is_noted_where_the_report_tells_that_mend() ->
     """Not where a fact stands in its place, at another line"""
     left, failed = "With line 16 put right, this still fails: test_b.", Check("test_a", "", Kind.CORRECTNESS, Outcome.FAILED, 0, 1)
     for line, notes in ((16, [left]), (1, []), (17, [])):
-        run = SimpleNamespace(tutor=SimpleNamespace(settled=dict, left=left), notes=[], checks=[replace(failed, source=SourceLine(line, ""))])
+        tutor, checks = SimpleNamespace(settled=dict, left=left), [replace(failed, source=SourceLine(line, ""))]
+        run = SimpleNamespace(tutor=tutor, notes=[], checks=checks, of_a_cause=lambda details: nullcontext())
         GradingPlugin._settle(SimpleNamespace(run=run))  # type: ignore[arg-type]
         assert run.notes == notes
