@@ -186,8 +186,7 @@ class Runs:
         self._share = Share()
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(Limit.REMEMBERED_BYTES, _weight)
         self._overdue = False
-        # of calls that take too much with all programs, by entry and configuration: how many programs, and why not all
-        self._stopped: dict[tuple[str, str], tuple[int, Failure]] = {}
+        self._too_large: set[str] = set()  # entries of which a call takes too much with all programs
         self._costs: dict[str, int] = {}
         self.work = self.repeated_work = self._of_check = 0
         self._in_check = False
@@ -315,16 +314,13 @@ class Runs:
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
         some = self._some_programs(case, option) if self.limit[1] else None
-        programs, stopped = programs_of_last(case.program, option), self._stopped.get((case.entry, label))
         try:
-            if stopped and programs >= stopped[0] and not sum(self.limit):
-                raise stopped[1]
             seen = self._ran(case, option, label, some)
         except Failure as failure:
             if failure.cause is not Cause.BUDGET_EXCEEDED or failure.seen or sum(self.limit):
                 raise
             some, seen = self._instead(case, option, failure)
-            self._stopped.setdefault((case.entry, label), (programs, failure))
+            self._too_large.add(case.entry)
         self.work += seen.counters.work
         self._of_check += seen.counters.work
         ways = branch_coverage.by_kernel(case.program, option, seen.ways)
@@ -345,7 +341,7 @@ class Runs:
 
     def _ran(self, case: Case, option: int, label: str, some: SomePrograms | None) -> RunResult:
         """A run of all programs, or of `some`. Raises Failure where it takes more than its budget."""
-        names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case)
+        names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case, option)
 
         def once(conditions: Conditions) -> engine.RunResult:
             return engine.run(
@@ -415,7 +411,7 @@ class Runs:
         named = zip(rules.argument_names(case.args, case.entry, self.submission, self._lists), case.args, strict=True)
         return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
 
-    def _budget(self, case: Case) -> engine.Budget:
+    def _budget(self, case: Case, option: int) -> engine.Budget:
         """The rest of what all runs of the check may use; Failure where nothing is left."""
         most = min(Limit.CHECK_IN_A_HURRY, self._most_work) if self._overdue else self._most_work
         left = min(most - self._of_check, Limit.WORK_IN_ALL - self.work)
@@ -424,7 +420,8 @@ class Runs:
         if left <= 0:
             used = f"the kernels of earlier calls have used up the {most:,} element operations that a check may take."
             raise Failure(Cause.BUDGET_EXCEEDED, f"{case.entry} was not run: {used}")
-        return engine.Budget(min(Limit.HURRY if self._overdue else Budget.work, left), self._most_bytes(case))
+        brief = self._overdue or case.entry in self._too_large and SomePrograms.can_be(case.program, option)
+        return engine.Budget(min(Limit.HURRY if brief else Budget.work, left), self._most_bytes(case))
 
     def _most_bytes(self, case: Case) -> int:
         return max(Budget.bytes, 4 * sum(map(_storage_bytes, case.args)))
@@ -469,12 +466,6 @@ class KernelWays:
 # Programs are independent where nothing orders them: no atomics, and no step that uses what the launch makes.
 
 
-def programs_of_last(program: Program, option: int) -> int:
-    """How many programs the last launch has."""
-    grids = [step.grid for step in run_steps(program.steps, option) if isinstance(step, Launch)]
-    return math.prod(grids[-1]) if grids else 0
-
-
 @dataclass(frozen=True)
 class SomePrograms:
     """Of one `launch` of a call, by its number, the linear `ids` of those that are run; and what they `wrote`."""
@@ -502,6 +493,14 @@ class SomePrograms:
         if depend or 2 * len(ids) > total:
             raise OverBudget("programs", 0 if depend else len(ids))
         return SomePrograms(program, len(launches) - 1, sorted(ids))
+
+    @staticmethod
+    def can_be(program: Program, option: int) -> bool:
+        """Whether a call can be made in part."""
+        try:
+            return bool(SomePrograms.of(program, option))
+        except OverBudget:
+            return False
 
     def run(self, inputs: Sequence[torch.Tensor], option: int, allow: Collection[str], budget: Budget) -> RunResult:
         """What comes of them alone; raises what `gradekit.engine.run` does."""
