@@ -306,9 +306,12 @@ def _largest(domain: EntryDomain, sizes: Mapping[str, int], name: str) -> int:
 
 
 def sizes_of(domain: EntryDomain, args: Sequence[Any]) -> dict[str, int]:
-    """The sizes of a call, by name: those that stand in a shape by themselves, or are an argument."""
+    """The sizes of a call, by name: those that stand in a shape by themselves, or are an argument. `args` may leave out
+    the last ones, and end with what backward is given."""
     named: dict[str, int] = {}
     for argument, arg in zip(domain.arguments, args, strict=False):
+        if isinstance(arg, Input) and isinstance(argument, ScalarDomain):
+            break
         given = (argument.shape, arg.shape) if isinstance(arg, Input) else (_computed(argument), (arg,))  # type: ignore[union-attr]
         named |= {part: size for part, size in zip(*given, strict=False) if part in domain.sizes}
     return named

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from gradekit.assignment import get
 from gradekit.inputs.spec import Input
 from gradekit.judge.by_calls import sizes_at_tiles, special_values
+from gradekit.judge.memory_checks import sizes_of
 from gradekit.program import Kernel, Program
 
 Judged = tuple[Sequence[Input], Tensor, Tensor]
@@ -52,6 +54,12 @@ def test_a_call_with_fewer_arguments_as_the_other_pass_has_is_left_out() -> None
     found = special_values([([*x, *x], exact, wrong), (x, exact, ~wrong)], ["x", "the gradient of the result"])
     assert found is not None
     assert found.sentence == "Just those elements are wrong where `x` is 0."
+
+
+def test_what_backward_is_given_is_taken_for_no_number_that_a_call_leaves_out() -> None:
+    domain = get("layer_norm").domain["layer_norm"]
+    x, line = Input("float32", (3, 8), (8, 1)), Input("float32", (8,), (1,))
+    assert sizes_of(domain, [x, line, line, x]) == sizes_of(domain, [x, line, line, 1e-5]) == {"M": 3, "N": 8}
 
 
 @pytest.mark.parametrize(("right", "wrong", "what"), [
