@@ -20,6 +20,7 @@ from torch import Tensor
 
 from gradekit import engine
 from gradekit.causes import Cause
+from gradekit.engine.def_use import ATOMICS, STORES, DefUse
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.memory import anywhere, everywhere, index_of
 from gradekit.engine.ttir_locations import line_of
@@ -32,7 +33,7 @@ from gradekit.judge.compare import show, wrong_values
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Asked, Reference
-from gradekit.program import Program
+from gradekit.program import Program, View
 
 CONSTANT = 2.0**-21
 """By how much a constant may be off: float32 rounds to 2**-24, and seven digits are good to 2**-21."""
@@ -174,7 +175,7 @@ class _Trial:
         if bool(certain.any()):
             if not everywhere(exact[certain].isfinite()):  # out of the range of floats: no matter of formulas
                 self._hold_usual(part, place)
-            raise self._of_formula(expected, exact, certain, (exact - expected.exact).abs())
+            raise self._of_formula(part, expected, exact, certain, (exact - expected.exact).abs())
         if bool(wrong.any()):
             raise NotExact(ROUNDED)
 
@@ -262,9 +263,9 @@ class _Trial:
 
     # --- words -------------------------------------------------------------------------------------------------------
 
-    def _of_formula(self, expected: Reference, exact: Tensor, wrong: Tensor, error: Tensor) -> Failure:
+    def _of_formula(self, part: int, expected: Reference, exact: Tensor, wrong: Tensor, error: Tensor) -> Failure:
         worst = _place(torch.where(wrong, error / self._scale(expected), -1.0))
-        line = _last_store(self.call.program)
+        line = _last_store(self.call.program, self.call.program.results[part])
         facts = {"formula": {"got": show(exact[worst]), "expected": show(expected.exact[worst]), "at": list(worst)}}
         place = f" at {list(worst)}" if worst else ""
         message = (
@@ -331,11 +332,15 @@ def _constants(program: Program) -> list[Place]:
     return [place for ttir in texts for place in _inexact(ttir)]
 
 
-def _last_store(program: Program) -> int | None:
-    """The line of the last store of the last launch."""
-    launches = list(program.launches())
-    if not launches:
-        return None
-    ops = operations(parsed(program.kernels[launches[-1].kernel].unaligned).entry.body)
-    stores = [op for op in ops if op.name in ("tt.store", "tt.descriptor_store", "tt.atomic_rmw")]
-    return next((line for op in stores[::-1] if (line := line_of(op.location, program.path)) is not None), None)
+def _last_store(program: Program, result: Any) -> int | None:
+    """The line of the last store into a result; of the last store of all, where none goes straight into it."""
+    lines = list[int | None]()
+    for launch in reversed(list(program.launches())):
+        entry = parsed(program.kernels[launch.kernel].unaligned).entry
+        flow, given = DefUse([entry]), dict(zip(entry.arguments, launch.args, strict=False))
+        for op in [op for op in operations(entry.body) if op.name in STORES or op.name in ATOMICS][::-1]:
+            lines.append(line_of(op.location, program.path))
+            views = map(given.get, flow.behind(op.operands[:1], sources=flow.pointed))
+            if any(isinstance(one, View) and one.storage == getattr(result, "storage", None) for one in views):
+                return lines[-1]
+    return next((line for line in lines if line is not None), None)

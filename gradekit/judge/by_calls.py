@@ -56,7 +56,8 @@ def sizes_at_tiles(calls: Sequence[tuple[Mapping[str, int], bool]], program: Pro
     constants, found = {value: name for name, value in named if type(value) is int and value > 1}, list[Diagnosis]()
     for size, (tile, name) in itertools.product(set[str]().union(*(one for one, _ in calls)), constants.items()):
         right, wrong = ({one.get(size, 0) for one, is_right in calls if is_right is it} for it in (True, False))
-        is_near = len(right) > 1 and wrong and (min(wrong) == tile + 1 or min(wrong) <= 2 * tile < 4 * max(right))
+        passes = len(right) > 1 and max(wrong, default=0) > tile
+        is_near = passes and (min(wrong) == tile + 1 or min(wrong) <= 2 * tile < 4 * max(right))
         for what, rule, hint in _RULES if is_near else ():
             if {rule(one, tile) for one in wrong} == {True} and {rule(one, tile) for one in right} == {False}:
                 sentence = f"Just those calls are wrong in which `{size}` is {what.format(name, tile)}."

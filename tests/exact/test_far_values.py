@@ -109,6 +109,13 @@ def checked(text: str, folder: Path) -> Check:
     return graded("fused_chain", text, folder, keyword="every_dtype and bfloat16", **options).checks[-1]
 
 
+def test_a_wrong_formula_is_shown_where_its_own_result_is_stored(tmp_path: Path) -> None:
+    text = right.text("solutions/layer_norm/solution.py").replace("/ columns + eps)", "/ columns + 1.001 * eps)", 1)
+    (check,) = graded("layer_norm", text, tmp_path, keyword="every_dtype and bfloat16", **OPTIONS).checks
+    assert check.cause is Cause.WRONG_FORMULA and check.source is not None
+    assert check.source.text.strip().startswith("tl.store(out_ptr"), "two others follow it"
+
+
 def test_a_call_that_was_right_is_not_tried_again_after_an_edit_elsewhere(calls: list[Any], tmp_path: Path) -> None:
     with reuse.kept():
         first, count = checked(RIGHT, tmp_path), len(calls)

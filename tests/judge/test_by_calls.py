@@ -68,6 +68,7 @@ def test_what_backward_is_given_is_taken_for_no_number_that_a_call_leaves_out() 
     ((1024, 2048), (33, 1025), "no multiple of C = 1024"),
     ((5, 1024, 2048), (1025, 3000), "above C = 1024 and no multiple of it"),
     ((1, 5), (5000,), None),  # far from it
+    ((1024, 2048), (33, 700), None),  # no tile is whole: it may be what is small
     ((600, 1024, 1030), (1025, 4096), None),
     ((600,), (1025,), None),  # one call that is right tells too little
 ])

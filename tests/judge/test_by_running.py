@@ -114,10 +114,10 @@ def test_the_hint_is_that_of_the_operation_whatever_its_numbers_look_like() -> N
     ("    y = x * 0.0", [torch.inf, 1.0], "see where the infinity comes from"),
     ("    y = x * 1e38", [100.0], "see why this number becomes so large"),
     ("    y = x - x", [torch.inf], ""),  # nothing that was said of -inf
-    ("    y = x - x", [-torch.inf], "where everything so far is -inf"),
+    ("    y = x - x", [-torch.inf], "see why both are -inf"),
     ("    y = 1.0 / (x - x)", [1.0], "see where this 0 comes from"),
     ("    y = tl.log(x)", [0.0], "see where this number comes from"),
-    ("    e = tl.exp(x - tl.min(x, axis=0))\n    y = e / tl.sum(e, axis=0)", [1.0, 2.0], "where everything so far is -inf"),
+    ("    e = tl.exp(x - tl.min(x, axis=0))\n    y = e / tl.sum(e, axis=0)", [1.0, 2.0], "see why both are -inf"),
 ])
 def test_a_hint_speaks_of_what_is_told(body: str, x: list[float], hint: str) -> None:
     found = origin(HEAD + body + TAIL, torch.tensor(x))
