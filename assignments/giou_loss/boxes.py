@@ -97,9 +97,9 @@ def boxes_left(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gene
 @of_four
 def boxes_left_between(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Boxes half a step beside those of `boxes_left`; their bottoms are above 0, so that none is padding: every fourth
-    one's is the smallest normal number of the dtype, and in float16 the smallest of all, which float32 holds."""
+    one's is the smallest number of the dtype."""
     values, numbers = boxes_left(shape, dtype, generator) + 2.0**-16, torch.finfo(dtype)
-    smallest = numbers.smallest_normal * (numbers.eps if dtype == torch.float16 else 1)
+    smallest = numbers.smallest_normal * numbers.eps
     values[..., 3] = values[..., 3] + 102  # at least 3: the lowest bottom is 1
     values[..., 3:].masked_fill_(_every_fourth(shape), smallest)
     return values
