@@ -55,7 +55,7 @@ def test_no_sides_coincide_where_gradients_are_asked_for(one: str, other: str) -
     0 as the dtype can be; what is padding aside"""
     scale = 1 if "left" in one else 2.0 ** (torch.arange(27) // 4 % 8).view(3, 9, 1)
     steps, others = boxes_of(one).double() / scale * 2**16, boxes_of(other, seed=1).double() / scale * 2**16
-    real, least = others[..., 3] > 0, torch.finfo(torch.float32).smallest_normal * 2**16
+    real, least = others[..., 3] > 0, torch.finfo(torch.float32).smallest_normal * torch.finfo(torch.float32).eps * 2**16
     apart = (others % 2 == 1) | (others == least)
     assert bool(real.any()) and bool((steps[real] % 2 == 0).all()) and bool(apart[real].all())
 
