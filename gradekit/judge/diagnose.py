@@ -4,6 +4,7 @@ Every rule is a function from `Evidence` to a `Diagnosis` or None. A rule speaks
 what was seen; each has a test in which it speaks and one, a near miss, in which it must not.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,8 +32,11 @@ def diagnose(
     if failure.told.traits & SAYS_ALL:
         return None
     findings = getattr(observation, "findings", ()) or [one for one in [failure.seen] if one is not None]
+    results: tuple[Any, ...] = ()
+    with contextlib.suppress(Failure):  # of a call that was made in part there are none to look at
+        results = tuple(getattr(observation, "results", None) or ())
     evidence = Evidence(
         failure, tuple(inputs or getattr(observation, "inputs", ())), tuple(findings),
-        getattr(observation, "program", None), tuple(getattr(observation, "results", None) or ()), text, calls,
+        getattr(observation, "program", None), results, text, calls,
     )  # fmt: skip
     return next((found for found in (rule(evidence) for rule in RULES) if found), None)

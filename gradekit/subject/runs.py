@@ -317,9 +317,9 @@ class Runs:
         try:
             seen = self._ran(case, option, label, some)
         except Failure as failure:
-            if failure.cause is not Cause.BUDGET_EXCEEDED or failure.seen or sum(self.limit):
+            if failure.cause is not Cause.BUDGET_EXCEEDED or failure.seen or any(self.limit):
                 raise
-            some, seen = self._instead(case, option, failure)
+            some, seen = self._in_part(case, option, failure)
             self._too_large.add(case.entry)
         self.work += seen.counters.work
         self._of_check += seen.counters.work
@@ -368,7 +368,7 @@ class Runs:
                 self._of_check += budget.work if self._overdue else 0  # the first that is cut off is not counted
             raise
 
-    def _instead(self, case: Case, option: int, failure: Failure) -> tuple[SomePrograms, RunResult]:
+    def _in_part(self, case: Case, option: int, failure: Failure) -> tuple[SomePrograms, RunResult]:
         """Some programs in place of all, which were too many, with the traffic of all as a sample tells it. Raises the
         `failure` of all where these take too much themselves, or none can be run alone."""
         budget = engine.Budget(Limit.HURRY, self._most_bytes(case))
