@@ -4,14 +4,13 @@ Every rule is a function from `Evidence` to a `Diagnosis` or None. A rule speaks
 what was seen; each has a test in which it speaks and one, a near miss, in which it must not.
 """
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradekit.causes import SAYS_ALL
 from gradekit.judge import by_finding, by_text, by_value
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, Evidence
+from gradekit.judge.evidence import Diagnosis, Evidence, results_of
 from gradekit.judge.failure import Failure
 
 RULES = (
@@ -32,11 +31,8 @@ def diagnose(
     if failure.told.traits & SAYS_ALL:
         return None
     findings = getattr(observation, "findings", ()) or [one for one in [failure.seen] if one is not None]
-    results: tuple[Any, ...] = ()
-    with contextlib.suppress(Failure):  # of a call that was made in part there are none to look at
-        results = tuple(getattr(observation, "results", None) or ())
     evidence = Evidence(
         failure, tuple(inputs or getattr(observation, "inputs", ())), tuple(findings),
-        getattr(observation, "program", None), results, text, calls,
+        getattr(observation, "program", None), results_of(observation), text, calls,
     )  # fmt: skip
     return next((found for found in (rule(evidence) for rule in RULES) if found), None)

@@ -83,6 +83,14 @@ def nouns(dimensions: int) -> list[str]:
     return few.get(dimensions) or [f"places along dimension {one}" for one in range(dimensions)]
 
 
+def results_of(observation: Any) -> tuple[Any, ...]:
+    """The results of a call; none where it was made in part, and nobody may look at them."""
+    try:
+        return tuple(getattr(observation, "results", None) or ())
+    except Failure:
+        return ()
+
+
 def same(actual: torch.Tensor, other: torch.Tensor, allowance: torch.Tensor | float = 0.0) -> torch.Tensor:
     """True where two float64 tensors agree: within `allowance`, both NaN, or the same infinity."""
     return ((actual - other).abs() <= allowance) | (actual == other) | (actual.isnan() & other.isnan())

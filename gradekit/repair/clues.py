@@ -7,7 +7,7 @@ import torch
 
 from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
 from gradekit.inputs.spec import Input
-from gradekit.judge.evidence import errors_are_small
+from gradekit.judge.evidence import errors_are_small, results_of
 from gradekit.judge.failure import Failure
 from gradekit.program import Copy, Launch, Program, View, needed_for, run_steps
 from gradekit.repair.mend import Clues
@@ -109,11 +109,13 @@ def _written(launch: Launch, stored: dict[str, bool] | None) -> set[int]:
 
 def _wrong_storages(error: Failure, observation: Any) -> set[int]:
     program: Program = observation.program
-    views = [(r, v) for r, v in zip(program.results, observation.results, strict=False) if isinstance(r, View)]
+    given = results_of(observation) or [None] * len(program.results)
+    views = [(r, v) for r, v in zip(program.results, given, strict=False) if isinstance(r, View)]
     wrong = error.comparison.actual if error.comparison is not None else None
     mine = [
         view for view, value in views
-        if wrong is not None and value.shape == wrong.shape and torch.equal(value.nan_to_num(), wrong.nan_to_num())
+        if wrong is not None and value is not None
+        and value.shape == wrong.shape and torch.equal(value.nan_to_num(), wrong.nan_to_num())
     ]  # fmt: skip
     return behind_copies(program, {view.storage for view in (mine or [view for view, _ in views])})
 
