@@ -5,7 +5,6 @@ comparison.py       a result beside its reference, element by element
 result_map.py       a result as a map: which program wrote what, and what is wrong
 evidence.py         what a diagnosis may rest on
 failure.py          a failed claim about a submission
-ttir_text.py        which lines load and store, read from TTIR
 framework_claims.py claims about an entry as a part of torch
 speed.py            from timed rounds to a ratio with an interval, and a verdict
 tolerance.py        how far rounding may take a result from it

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import torch
 
+from gradekit.engine import Op
+from gradekit.engine.masked_lanes import mask_of
 from gradekit.findings import Cause, Finding
 from gradekit.judge.evidence import Diagnosis, Evidence, nouns
-from gradekit.judge.ttir_text import accesses, operations_of
 from gradekit.source.draft import draft_of
 from gradekit.source.kernel import PointerAccess
 
@@ -107,10 +108,24 @@ def _ends(finding: Finding, evidence: Evidence) -> set[int]:
 
 def _has_no_mask(finding: Finding, kind: str, evidence: Evidence, written: Sequence[PointerAccess]) -> bool:
     """Whether each access at the finding's line has lanes and no mask; Triton folds one away that is always true."""
-    found = accesses(evidence.program) if evidence.program else []
-    mine = [a for a in found if a.kind == kind and finding.line in a.lines]
+    mine = [op for op in evidence.operations if op.name in _ACCESSES[kind] and finding.line in evidence.lines_of(op)]
     is_folded = bool(written) and all(one.mask is not None for one in written)
-    return bool(mine) and not is_folded and not any(access.is_scalar or access.masked for access in mine)
+    return bool(mine) and not is_folded and all(_is_tile(op) and not _is_masked(op) for op in mine)
+
+
+_ATOMIC = "tt.atomic_rmw"
+_ACCESSES = {"load": ("tt.load",), "store": ("tt.store", _ATOMIC)}
+
+
+def _is_tile(op: Op) -> bool:
+    """Whether an access is to more than one element."""
+    pointer = op.operand_types[0]
+    return bool(pointer.shape or pointer.pointee is not None and pointer.pointee.shape)
+
+
+def _is_masked(op: Op) -> bool:
+    """A bounds check of a block pointer is a mask. That of an atomic is there, written or not: only the text tells."""
+    return bool(op.attributes.get("boundaryCheck") or op.name != _ATOMIC and mask_of(op))
 
 
 def _written(finding: Finding, kind: str, text: str) -> Sequence[PointerAccess]:
@@ -132,9 +147,9 @@ def _is_a_row(finding: Finding, evidence: Evidence) -> bool:
 def _is_a_flat_tail(finding: Finding, evidence: Evidence) -> bool:
     """Whether what lies outside is just what the programs' blocks, one behind the other, have too much."""
     launches = list(evidence.program.launches()) if evidence.program is not None else []
-    if evidence.program is None or len(launches) != 1:
+    if len(launches) != 1:
         return False
-    ranges = (op.attributes["end"] for op in operations_of(evidence.program) if op.name == "tt.make_range")
+    ranges = (op.attributes["end"] for op in evidence.operations if op.name == "tt.make_range")
     reach = math.prod(launches[0].grid) * max(ranges, default=0)
     return finding.count in {reach - end for end in _ends(finding, evidence)}
 

@@ -24,8 +24,7 @@ from gradekit.engine.ttir import Op
 from gradekit.engine.values import FLOAT
 from gradekit.judge.by_text import tile_without_loop
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, explained, nouns
-from gradekit.judge.ttir_text import operations_of
+from gradekit.judge.evidence import Diagnosis, explained, nouns, operations_of
 from gradekit.program import Aten, Copy, Program, View, every_step
 
 MOST_LAUNCHES = 4

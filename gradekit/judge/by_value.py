@@ -11,7 +11,6 @@ from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence, explained, factors_of, same
-from gradekit.judge.ttir_text import lines_of, operations_of
 
 
 def ignores_strides(evidence: Evidence) -> Diagnosis | None:
@@ -101,9 +100,9 @@ def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
     rounded = (actual.double() - exact).abs() <= 2.0**-23 * exact.abs()
     if not bool((rounded | _at_an_end(comparison, info.min, info.max)).all()):
         return None
-    for op in operations_of(evidence.program):
+    for op in evidence.operations:
         if op.name == "arith.sitofp" and op.result_types[0].element == "f32":
-            line = min(lines_of(op, evidence.program.path), default=None)
+            line = min(evidence.lines_of(op), default=None)
             where = f"Line {line}" if line else "The kernel"
             sentence = f"{where} converts whole numbers to float32, which holds them exactly only up to 2**24."
             return Diagnosis(Cause.WRONG_VALUES, f"{sentence} Compute with integers.", line)

@@ -1,12 +1,15 @@
 """What a diagnosis may rest on: one failure with its observation."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 
+from gradekit.engine import Op, TTIRError
+from gradekit.engine.kernel_facts import every_operation, parsed
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
@@ -62,6 +65,16 @@ class Evidence:
         """The drawn inputs, in order."""
         return tuple(i for i in self.inputs if isinstance(i, Input))
 
+    @cached_property
+    def operations(self) -> list[Op]:
+        """The operations of all kernels."""
+        return [*operations_of(self.program)] if self.program is not None else []
+
+    def lines_of(self, op: Op) -> set[int]:
+        """The lines of the submission that an operation stands in: its own, and those of calls around it."""
+        path = self.program.path if self.program is not None else ""
+        return {line for file, line, _ in op.location if file == path or not path}
+
     def find(self, *causes: Cause) -> Finding | None:
         """The first finding with one of these causes."""
         return next((f for f in self.findings if f.cause in causes), None)
@@ -75,6 +88,13 @@ class Evidence:
         found = [(self.name(place), one.stride) for place, one in enumerate(self.specs)]
         found.append(("a contiguous tensor", row_major(spec.shape)))
         return [(name, stride) for name, stride in found if len(stride) == len(spec.stride) and stride != spec.stride]
+
+
+def operations_of(program: Program) -> Iterator[Op]:
+    """The operations of every kernel; none of one that the engine cannot read."""
+    for kernel in program.kernels.values():
+        with contextlib.suppress(TTIRError):
+            yield from every_operation(parsed(kernel.unaligned))
 
 
 def nouns(dimensions: int) -> list[str]:
