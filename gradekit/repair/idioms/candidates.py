@@ -14,7 +14,7 @@ from gradekit.source.draft import Draft, draft_of
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
-_IN_KERNELS = (masks.masks_missing, masks.bounds_not_passed, *other_kernels.RULES)
+_IN_KERNELS = (masks.masks_missing, *other_kernels.RULES)
 _ON_HOST = launches.RULES
 """What no pattern says, for it compares names or whole kernels."""
 

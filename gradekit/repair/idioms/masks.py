@@ -69,39 +69,11 @@ def _size_of(draft: Draft, kernel: KernelDraft, index: str) -> str:
 
 def _launched_for(draft: Draft, launch: LaunchCall, block: str) -> str:
     """The parameter that the grid of a launch divides by a block, or that a block is the next power of 2 of."""
-    sizes, of = _sizes_for(draft, launch, block), draft.source.of
-    return next((param for size in sizes for param, given in launch.given.items() if of(given) == size), "")
-
-
-def _sizes_for(draft: Draft, launch: LaunchCall, block: str) -> list[str]:
     of = draft.source.of
     value = of(launch.given[block]) if block in launch.given else block
     wide = rf"""(?:{re.escape(value)}|\w+\[["']{re.escape(block)}["']\])"""
-    return re.findall(rf"cdiv\(([^,]+), *{wide}\)", of(draft.grid_of(launch))) + re.findall(
-        r"next_power_of_2\((\w[^()]*)\)", value
-    )
-
-
-def bounds_not_passed(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A size that the grid is made for, and that no launch passes, as the bound of an index that a mask leaves out."""
-    source, launches, last = draft.source, draft.launches_of(kernel), kernel.node.args.args[-1:]
-    masks = {kernel.resolved(one.mask): one for one in kernel.accesses if one.mask is not None}
-    pairs = [(mask, *atom) for mask, access in masks.items() for atom in kernel.atoms(access.address).items()]
-    for mask, index, text in pairs if launches and last and not kernel.node.args.defaults else ():
-        blocks = [name for name in kernel.constexprs if name in kernel.origins(ast.Name(index, ast.Load()))]
-        sizes = [size for block in blocks for size in _sizes_for(draft, launches[0], block)][:1]
-        if kernel.is_bounded(mask, index) or not sizes or any(_launched_for(draft, launches[0], one) for one in blocks):
-            continue
-        end, name = source.span(last[0])[1], f"{index}_end"
-        masked = source.replaced(mask, f"({source.operand(mask)} & ({text} < {name}))")
-        edits = [masked, Edit(end, end, f", {name}", name)]
-        for launch in launches:
-            closing, given = source.span(launch.call)[1] - 1, source.of(launch.call)[:-1].rstrip()
-            edits.append(Edit(closing, closing, f"{',' * (given[-1] != ',')} {name}={sizes[0]}", name))
-        yield Mend(
-            Family.MASK, 11, mask.lineno, tuple(edits),
-            f"The mask that line {mask.lineno} makes does not bound `{index}`: "
-            "lanes past the end get through in that dimension.",
-            f"pass {sizes[0]} to the kernel, and let the mask bound `{index}` by it too, joined with &",
-            Cause.MISSING_MASK, kernel.name,
-        )  # fmt: skip
+    sizes = [
+        *re.findall(rf"cdiv\(([^,]+), *{wide}\)", of(draft.grid_of(launch))),
+        *re.findall(r"next_power_of_2\((\w[^()]*)\)", value),
+    ]
+    return next((param for size in sizes for param, given in launch.given.items() if of(given) == size), "")

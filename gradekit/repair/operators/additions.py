@@ -108,8 +108,16 @@ def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: 
         for value in ("0.0", 'float("-inf")') if condition is not None and other.shape else ():
             new = f"tl.where({condition}, {site.source.of(node)}, {value})"
             it, mask = shown(site.source.of(node)), ast.unparse(_tree(name))
-            says = words("lanes", it=it, mask=mask, value=value, new=shown(new))
+            role = "lanes-past-the-end" if _ends(site, _tree(name)) else "lanes"
+            says = sentence_of(role, it=it, mask=mask), hint_of("lanes", value=value, new=shown(new))
             yield site.change(ChangeKind.LANES, node, new, says, 2)
+
+
+def _ends(site: ChangeSite, mask: ast.expr) -> bool:
+    """Whether a mask holds up to where a tensor ends, and only there is False."""
+    compared = [one for one in ast.walk(site.kernel.resolved(mask)) if isinstance(one, ast.Compare)]
+    lengths = (site.role(getattr(one.comparators[0], "id", "")) for one in compared if isinstance(one.ops[0], ast.Lt))
+    return compared != [] and [*lengths] == ["length"] * len(compared)
 
 
 def _masks(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
@@ -219,6 +227,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
             soon = Turn.COMBINED - 1 if again else _soon(site, symbol, known if kind.of == "float" else None, turn)
             if soon in site.turns and _may_be(symbol, kind) and _may_join(site, node, name, symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
+                role = "lacks-stride" if symbol == "*" and site.role(name) == "stride" else role
                 said = unused(says, idle) if is_idle else says, hint_of(role, name=name, part=part)
                 yield site.change(ChangeKind.IDLE if is_idle else change, node, new, said, soon, built, name)
 

@@ -20,6 +20,7 @@ from gradekit.interpreter.host_vocabulary import Launcher
 from gradekit.interpreter.host_walk import HostWalk
 from gradekit.repair.idioms.launches import loaded_in
 from gradekit.repair.operators.changes import Change, ChangeKind, Site, at_once
+from gradekit.repair.operators.replacements import other_brackets
 from gradekit.repair.operators.words import hint_of, sentence_of, words
 from gradekit.repair.work import Turn
 from gradekit.source.draft import draft_of
@@ -171,6 +172,7 @@ def _operator(site: HostSite, node: Any) -> Iterator[Change]:
         if op in ("+", "*") or one is node.left:
             says = words("dropped", one=said[0], other=said[1], place=site.context(node))
             yield site.change(ChangeKind.DROPPED, node, source.operand(one), says)
+    yield from other_brackets(site, node, op)
     if op == "/":
         yield from _other_divisor(site, node)
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from gradekit.arithmetic import SIGNS
-from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, at_once, digits
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, Site, at_once, digits
 from gradekit.repair.operators.statement_changes import STATEMENTS
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.repair.work import Limit, Turn
-from gradekit.source.kernel import EXP
+from gradekit.source.kernel import EXP, RANGES
 from gradekit.submission.parsed_source import called, shown
 
 Rule = Callable[[ChangeSite, Any], Iterator[Change]]
@@ -94,9 +94,12 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     if isinstance(parent, ast.BinOp) and parent.right is node and SIGNS.get(type(parent.op)) in ("*", "/", "//"):
         texts.pop(repr(type(value)(1)), None)  # which is to leave out that side
     fills = isinstance(parent, ast.keyword) and parent.arg == "other"
+    begins = isinstance(parent, ast.Call) and called(parent) in RANGES and parent.args[0] is node and parent.args[1:]
     likely = ChangeKind.CONDITION if fills else ChangeKind.NUMBER
     for text in texts:
         told = words("number-filled", it=f"{value:g}", new=text) if fills else (says, hint_of("number", new=text))
+        if begins and text == "0":
+            told = sentence_of("number-first", it=value, place=site.context(node)), told[1]
         yield site.change(likely, node, text, told, 1)
     mine = site.kind(node)
     nearest = sorted(site.names(node).items(), key=lambda one: not site.is_near(one[0], node, Limit.CLOSE))
@@ -147,6 +150,11 @@ def _negative(site: ChangeSite, node: Any) -> Iterator[Change]:
     if isinstance(node.op, ast.USub) and site.kind(node) is not None:
         says = words("minus", it=shown(site.source.of(node.operand)))
         yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.operand), says)
+        parent = site.kernel.parents.get(node)
+        fills = isinstance(parent, ast.keyword) and parent.arg == "other" and isinstance(node.operand, ast.Constant)
+        for text in ("0.0", 'float("-inf")') if fills else ():
+            says = words("number-filled", it=site.source.of(node), new=text)
+            yield site.change(ChangeKind.CONDITION, node, text, says, 1)
 
 
 def _is_axis(site: ChangeSite, node: ast.AST) -> bool:
@@ -160,7 +168,7 @@ def _is_axis(site: ChangeSite, node: ast.AST) -> bool:
 # --- operators --------------------------------------------------------------------------------------------------------
 
 _SIBLINGS: dict[type, tuple[str, ...]] = {
-    ast.Add: ("-", "*"), ast.Sub: ("+", "*"), ast.Mult: ("/", "+", "-"), ast.Div: ("*",), ast.FloorDiv: ("%", "*"),
+    ast.Add: ("-", "*"), ast.Sub: ("+", "*"), ast.Mult: ("/", "+", "-"), ast.Div: ("*", "-"), ast.FloorDiv: ("%", "*"),
     ast.Mod: ("//",), ast.BitAnd: ("|",), ast.BitOr: ("&",),
 }  # fmt: skip
 
@@ -171,13 +179,16 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.right)
     whole = shown(site.source.of(node))
-    for other in _SIBLINGS.get(type(node.op), ()):
+    kind = site.kind(node.left)
+    are_conditions = kind is not None and kind.of == "condition"
+    for other in "&|".replace(op, "") if are_conditions else _SIBLINGS.get(type(node.op), ()):
         if other == "/" and site.kind(node.right) is not None and site.kind(node.right).of == "integer":  # type: ignore[union-attr]
             continue
         is_one = any(getattr(side, "value", None) == 1 for side in (node.left, node.right))
         if other in "*/" and (is_one or called(node.right) in EXP):
             continue  # which is to leave out that side, or to give its exponent the other sign
-        says = words("operation", it=whole, new=other, old=op)
+        role = "operation-masks" if are_conditions else "operation-less" if other == "-" else "operation"
+        says = words(role, it=whole, new=other, old=op)
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", says)
     yield from _clamped(site, node, op)
     yield from _by_an_idle_number(site, node, op)
@@ -189,7 +200,7 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         sides = words("operation-sides", it=whole, old=op)
         yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", sides)
     yield from _without_a_side(site, node, (left, op, right))
-    yield from _other_brackets(site, node, op)
+    yield from other_brackets(site, node, op)
 
 
 def _clamped(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
@@ -244,7 +255,7 @@ def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) ->
         yield site.change(ChangeKind.DROPPED, node, right, says)
 
 
-def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
+def other_brackets(site: Site, node: Any, op: str) -> Iterator[Change]:
     """`a * b + c` for `a * (b + c)`, and the other way round."""
     source = site.source
     says = words("brackets", it=shown(source.of(node)))
@@ -272,20 +283,25 @@ def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
     if len(node.ops) != 1 or (op := SIGNS.get(type(node.ops[0]))) is None:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.comparators[0])
-    is_outside = op in (">", ">=") and _is_bound(site, node)
     for other in ("<", "<=", ">", ">=", "!=", "=="):
         if other != op:
-            role = "comparison-outside" if is_outside and other in ("<", "<=") else "comparison"
-            says = words(role, it=shown(site.source.of(node)), new=other, old=op)
-            yield site.change(ChangeKind.COMPARISON, node, f"({left} {other} {right})", says)
+            says = sentence_of(_compared(site, node, op, other), it=shown(site.source.of(node)))
+            told = says, hint_of("comparison", new=other, old=op)
+            yield site.change(ChangeKind.COMPARISON, node, f"({left} {other} {right})", told)
 
 
-def _is_bound(site: ChangeSite, node: ast.Compare) -> bool:
-    """Whether indices are compared with a length."""
-    bound = node.comparators[0]
-    kind = site.kind(node.left)
-    is_index = kind is not None and kind.of == "integer" and bool(kind.shape)
-    return is_index and isinstance(bound, ast.Name) and site.role(bound.id) == "length"
+def _compared(site: ChangeSite, node: ast.Compare, old: str, new: str) -> str:
+    """The role of a comparison by `old`, where `new` belongs."""
+    kind, bound = site.kind(node.left), node.comparators[0]
+    is_integer = kind is not None and kind.of == "integer"
+    if {old, new} in ({"<", "<="}, {">", ">="}):
+        is_guard = is_integer and isinstance(site.parents.get(node), ast.If)
+        return "comparison-too-many" if "=" in old else "comparison-skipped" if is_guard else "comparison-too-few"
+    if {old[0], new[0]} != {*"<>"}:
+        return "comparison"
+    is_index = old[0] == ">" and is_integer and kind is not None and kind.shape != ()
+    is_outside = is_index and isinstance(bound, ast.Name) and site.role(bound.id) == "length"
+    return "comparison-outside" if is_outside else "comparison-turned"
 
 
 def _axes(site: ChangeSite, node: Any) -> Iterator[Change]:

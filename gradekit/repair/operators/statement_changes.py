@@ -19,7 +19,8 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
     if isinstance(node, ast.AugAssign):
         op = SIGNS.get(type(node.op), "")
         for other in (one for one in ("+=", "-=", "*=", "/=", "=") if one != f"{op}="):
-            says = words("update", name=name, old=op, new=other)
+            is_twice = (op, other) == ("+", "=") and name in site.kernel.names(node.value)
+            says = words("update-twice" if is_twice else "update", name=name, old=op, new=other)
             yield site.change(ChangeKind.UPDATE, node, f"{name} {other} {value}", says)
         for factor in _factors(site, node) if op == "+" else ():
             told, one = words("unscaled", name=name, factor=factor), _fitted(site, node, factor)

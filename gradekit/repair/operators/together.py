@@ -14,6 +14,7 @@ from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, at
 from gradekit.repair.operators.replacements import RULES
 from gradekit.repair.operators.words import sentence_of, words
 from gradekit.repair.work import Limit, Turn
+from gradekit.source.kernel import target_of
 from gradekit.submission.parsed_source import called, shown
 
 _REPEATED = (
@@ -34,6 +35,8 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
     for one, other in (*itertools.pairwise(walked), *zip(walked, walked[2:], strict=False)):
         if type(one) is type(other) in (ast.Assign, ast.AugAssign, ast.Expr):
             yield from _exchanged_between(site, one, other)
+    for one, other in itertools.pairwise(walked):
+        yield from _in_order(site, one, other)
     yield from _floors(site)
     yield from _other_strides(site, walked)
     yield from _of_another_tensor(site, walked)
@@ -98,6 +101,16 @@ def _exchanged_between(site: ChangeSite, one: Any, other: Any) -> Iterator[Chang
         says = words("exchanged-between", one=shown(mine), other=shown(theirs), line=other.lineno)
         news = [(node, _with_part_of(site, node, like)) for pair in pairs for node, like in (pair, pair[::-1])]
         yield at_once(site.change(ChangeKind.SIDES, node, new, says, 1) for node, new in news)
+
+
+def _in_order(site: ChangeSite, one: Any, other: Any) -> Iterator[Change]:
+    """Two statements in the other order, the first of which gives a name a new value that the second uses."""
+    name, texts = target_of(one), [site.source.of(each) for each in (one, other)]
+    is_used = isinstance(other, (ast.Assign, ast.AugAssign)) and name in site.kernel.names(other.value)
+    if is_used and name in site.names(one) and name != target_of(other) and "\n" not in "".join(texts):
+        says = words("too-early", name=name, line=other.lineno, at=one.lineno)
+        pairs = zip((one, other), reversed(texts), strict=True)
+        yield at_once(site.change(ChangeKind.UPDATE, node, new, says, 1) for node, new in pairs)
 
 
 def _own_part(node: ast.AST) -> str:
