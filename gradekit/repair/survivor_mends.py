@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from gradekit.causes import Cause
 from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind, parsed
@@ -224,6 +225,8 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     largest_first = sorted(found, key=lambda change: len(source.of(change.node)), reverse=True)[: Limit.SURVIVORS]
     mends = mends_each(largest_first, source)
     name, hint = names.pop(), "see in the formula where in this line it belongs; for example"
+    if any(change.cause is Cause.IGNORES_STRIDES for change in found):
+        hint = "multiply each index by the stride of its dimension; for example"
     operators = {_operator(change) for change in found}
     how = _LACKED.get(operators.pop(), "") if len(operators) == 1 else ""
     says = lambda at: f"`{name}` is missing {how}, in line {at}." if how else f"`{name}` is missing from line {at}."

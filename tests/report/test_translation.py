@@ -195,9 +195,9 @@ def test_a_sentence_that_nobody_knows_stays_whole_beside_one_that_is_translated(
 
 def test_lines_of_a_notebook_are_named_by_their_cells_in_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = {"cells": [[1, 1], [3, 10]]}
-    said = "Line 12 loads without a mask, so that lanes past the end are read too."
+    said = "Line 12 rounds `n // B` down: the last, partial block gets no program."
     monkeypatch.setenv(translation.VARIABLE, "de")
-    assert text.located(said, notebook).startswith("Zelle 3, Zeile 3 lädt ohne Maske")
+    assert text.located(said, notebook).startswith("Zelle 3, Zeile 3 rundet `n // B` ab")
     monkeypatch.setenv(translation.VARIABLE, "zh")
     assert text.located(said, notebook).startswith("单元 3，第 3 行")
 

@@ -12,7 +12,6 @@ A table of an idioms.toml, called after the mistake:
                                                    stands for each name of the kernel in turn that they allow
     with = ["$P = tl.program_id($A)"]              what must stand in the same kernel, too; `without`: what must not
     and = [["$B % $N", "$B // $N"]]                what is put in the place of something else in the same kernel
-    each = { F = ["0.5", "2"] }                    texts for a hole
     says = "The loop ends at `$it` (line $line)."  $it is all that was matched, $new what is put there
     line = "B"                                     the line to blame: where a hole stands, or the name in it is made
     hint = "the tile ends at ($P + 1) * $B"
@@ -63,7 +62,6 @@ class Idiom:
     where: tuple[str, ...]
     also: tuple[Pattern, ...]
     without: tuple[Pattern, ...]
-    each: Mapping[str, Sequence[ast.expr]]
     says: str
     hint: str
     cause: Cause | None
@@ -133,11 +131,9 @@ class Idiom:
     def _named(self) -> list[str]:
         """The holes of what is put there, and the subjects of conditions, each once."""
         put = sorted({name for changes in self.changes for change in changes for name in holes(change.new)})
-        return list(dict.fromkeys([*self.each, *put, *(words[0] for words in self._asked)]))
+        return list(dict.fromkeys([*put, *(words[0] for words in self._asked)]))
 
     def _choices(self, hole: str, scope: Scope, found: Found) -> Sequence[ast.expr]:
-        if hole in self.each:
-            return self.each[hole]
         every: list[ast.expr] = [ast.Name(name, ast.Load()) for name in scope.names]
         if scope.launch is not None:
             every = list({scope.text(value): value for value in scope.launch.given.values()}.values())
@@ -273,22 +269,21 @@ def _mask_made(kernel: KernelDraft, access: PointerAccess, index: str) -> ast.ex
 
 
 def _launches(idiom: Idiom, draft: Draft, _: KernelDraft | None) -> Iterator[tuple[Scope, Root]]:
-    """Of each launch its grid, the parts of that, what it passes for a parameter, or all of it: as
+    """Of each launch the parts of its grid, what it passes for a parameter, or all of it: as
     `KERNEL[grid](PARAM=..., ...)`, however it is written."""
     for launch in draft.launches:
         scope, grid = Scope(draft, launch=launch), draft.grid_of(launch)
         kernel = ast.Name(launch.kernel.name, ast.Load())
-        roots: Iterator[Root] = iter([(grid, {"KERNEL": kernel})])
         if idiom.at == "in grid":
             named = (value_of(n) for part in ast.walk(grid) for n in draft.source.on_host if _assigns(n, part))
-            roots = ((part, {"KERNEL": kernel}) for one in (grid, *named) if one for part in ast.walk(one))
+            roots = [(part, {"KERNEL": kernel}) for one in (grid, *named) if one for part in ast.walk(one)]
         elif idiom.at == "argument":
             given = launch.given.items()
-            roots = ((value, {"KERNEL": kernel, "PARAM": ast.Name(param, ast.Load())}) for param, value in given)
-        elif idiom.at == "launch":
+            roots = [(value, {"KERNEL": kernel, "PARAM": ast.Name(param, ast.Load())}) for param, value in given]
+        else:
             keywords = [ast.keyword(param, value) for param, value in launch.given.items()]
             whole = ast.Call(ast.Subscript(kernel, grid, ast.Load()), [], keywords)
-            roots = iter([(ast.copy_location(whole, launch.call), {"KERNEL": kernel})])
+            roots = [(ast.copy_location(whole, launch.call), {"KERNEL": kernel})]
         yield from ((scope, root) for root in roots)
 
 
@@ -298,9 +293,9 @@ def _assigns(statement: ast.AST, name: ast.AST) -> bool:
 
 PLACES: dict[str, Places] = {
     "kernel": _everywhere, "host": _everywhere, "address": _accesses, "stored": _accesses, "mask": _masks,
-    "grid": _launches, "in grid": _launches, "argument": _launches, "launch": _launches,
+    "in grid": _launches, "argument": _launches, "launch": _launches,
 }  # fmt: skip
-ON_HOST = ("host", "grid", "in grid", "argument", "launch")
+ON_HOST = ("host", "in grid", "argument", "launch")
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -330,11 +325,10 @@ def _idiom(name: str, table: Mapping[str, Any]) -> Idiom:
     more = [(parsed(old, f"and_{n}"), parsed(new, f"and_{n}")) for n, (old, new) in pairs]
     beside = lambda key: tuple(parsed(text, f"{key}_{n}") for n, text in enumerate(table.get(key, ())))
     besides = [one for old, new in more for one in differences(old, new)]
-    expressions = {hole: [_expression(text) for text in given] for hole, given in table.get("each", {}).items()}
     return Idiom(
         name, Family(table["family"]), table["rank"], table.get("at", "kernel"), before,
         tuple((*differences(before, after), *besides) for after in afters), tuple(table.get("where", ())),
-(*beside("with"), *(old for old, _ in more)), beside("without"), expressions,
+(*beside("with"), *(old for old, _ in more)), beside("without"),
         table["says"], table["hint"], Cause(table["cause"]) if "cause" in table else None, table.get("line", ""),
         table.get("most", Limit.OF_AN_IDIOM), table.get("together", False), table.get("example", ""),
     )  # fmt: skip

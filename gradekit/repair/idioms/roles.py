@@ -149,11 +149,9 @@ def holds(condition: str, scope: Scope, found: Mapping[Any, Any]) -> bool:
 
 _OF_TWO: dict[str, Callable[[Scope, Any, ast.AST], bool]] = {
     "bounds": lambda scope, node, index: scope.text(node) in scope.of.bounds.get(scope.text(index), ()),
-    "limits": lambda scope, node, index: scope.of.is_bounded(node, scope.name(index)),
     "resembles": lambda scope, node, index: _made_of(scope, node) == _made_of(scope, index),
 }
-"""Verbs between two holes: a size is what an index is compared with somewhere; a mask bounds an index from above; two
-places are computed from the same."""
+"""Verbs between two holes: a size is what an index is compared with somewhere; two are made of the same."""
 
 
 def _made_of(scope: Scope, node: ast.AST) -> set[str]:
