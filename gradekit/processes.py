@@ -192,6 +192,11 @@ def _end_fork(pid: int, connection: multiprocessing.connection.Connection, owner
         os.waitpid(pid, 0)
 
 
+def ending(code: int) -> str:
+    """How a process ended that has this exit code, as subprocess gives it."""
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
 MOST_JOBS, JOB_BYTES = 4, 1 << 30
 """Checks that run at once by themselves, and the memory that must be there for each."""
 

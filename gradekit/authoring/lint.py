@@ -13,7 +13,6 @@ from gradekit.authoring.handout import as_shown
 from gradekit.authoring.python_text import Known, Remark
 from gradekit.course import mistakes
 from gradekit.course.verify import Claim
-from gradekit.domain.reading import complaints
 from gradekit.schemas import Problem, line_of, located, near, problems, read, schema
 
 PUBLIC = 100
@@ -99,7 +98,7 @@ class _Lint:
     def _domain(self) -> Iterator[Complaint]:
         if not self._domain_file.is_file():
             return
-        yield from map(Complaint, complaints(self._domain_file))
+        yield from map(Complaint, domain.complaints(self._domain_file))
         text = self._domain_file.read_text(encoding="utf-8", errors="replace")
         entry = self.assignment.entry
         if self._entries and entry not in self._entries:

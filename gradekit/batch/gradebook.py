@@ -8,11 +8,11 @@ import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from gradekit.batch.intake import HandIn, Student
-from gradekit.batch.policy import Attempt, Course, Policy, chosen_attempt
+from gradekit.batch.policy import Course, Policy, spelled
 from gradekit.credit import rounded
 from gradekit.marks import Mark, applied
 from gradekit.report import record
@@ -216,23 +216,45 @@ def lines(
 
 def _line(assignment: str, student: str, given: Sequence[HandIn], records: Records, policy: Policy) -> Line:
     """A student's line: the attempt that counts; where none has a result, the last attempt's fault."""
-    newest = given[-1]
+    newest, found = given[-1], ((hand_in, records.get(hand_in.digest)) for hand_in in given)
     line = Line(student, assignment, "fault", name=newest.name, email=newest.email, attempts=len(given))
-    tried = [a for a in (_attempt(hand_in, records.get(hand_in.digest), policy) for hand_in in given) if a]
-    chosen = chosen_attempt([a for a in tried if not a.is_open] or tried, policy, student)
-    if chosen is None:
-        return replace(line, submitted=newest.submitted, note="not graded yet, or the grader failed")
-    found = records[chosen.key]
-    return replace(
-        line, status="pending" if chosen.is_open else found["status"], points=chosen.points,
-        possible=chosen.possible, pending=chosen.pending, penalty=chosen.penalty, submitted=chosen.submitted,
-        note=chosen.why or found["message"], digest=chosen.key,
-    )  # fmt: skip
+    tried = [_attempt(line, one, graded, policy) for one, graded in found if graded and graded["status"] != "fault"]
+    chosen = chosen_attempt([one for one in tried if one.status != "pending"] or tried, policy)
+    return chosen or replace(line, submitted=newest.submitted, note="not graded yet, or the grader failed")
 
 
-def _attempt(hand_in: HandIn, found: Mapping[str, Any] | None, policy: Policy) -> Attempt | None:
-    if found is None or found["status"] == "fault":
-        return None
+def _attempt(line: Line, hand_in: HandIn, found: Mapping[str, Any], policy: Policy) -> Line:
+    """The line with what this hand-in counts; it is pending where nothing could be measured."""
     worth = grade(found, policy.pending)
-    when = (hand_in.submitted, hand_in.digest, hand_in.late)
-    return Attempt(worth.points, worth.possible, worth.pending, *when, is_open=worth.is_open)
+    mine = replace(
+        line, status="pending" if worth.is_open else found["status"], points=worth.points, possible=worth.possible,
+        pending=worth.pending, submitted=hand_in.submitted, note=found["message"], digest=hand_in.digest,
+    )  # fmt: skip
+    return counted(mine, policy, late=hand_in.late)
+
+
+LATE_WITHOUT_TIME = "late, says the LMS, which does not say by how much: no points were taken off here"
+
+
+def counted(line: Line, policy: Policy, *, late: bool = False) -> Line:
+    """The line of an attempt as its grade has it, with what it counts under `policy`; the LMS may say that it is
+    `late`, without a time."""
+    if policy.scale and line.possible:
+        scaled, pending = (rounded(one * policy.scale / line.possible) for one in (line.points, line.pending))
+        line = replace(line, points=scaled, pending=pending, possible=policy.scale)
+    if policy.is_closed(line.submitted, line.student):
+        return replace(line, points=0.0, penalty=100.0, note="handed in after the assignment closed")
+    earned, after = min(line.points, line.possible + policy.extra_credit), policy.lateness(line.submitted, line.student)
+    percent = policy.late.percent(after)
+    why = f"{spelled(after)} late: {percent:g} % less" if percent else LATE_WITHOUT_TIME * late
+    earned = rounded(earned * (100.0 - percent) / 100.0)
+    return replace(line, points=earned, penalty=percent, note=why or line.note)
+
+
+def chosen_attempt(attempts: Sequence[Line], policy: Policy) -> Line | None:
+    """The attempt that counts, of no more than are allowed: the best, or the last before closing."""
+    allowed = sorted(attempts, key=lambda a: a.submitted or datetime.min.replace(tzinfo=UTC))[: policy.attempts or None]
+    if policy.keep == "last":
+        in_time = [one for one in allowed if not policy.is_closed(one.submitted, one.student)]
+        return next(reversed(in_time or allowed), None)
+    return max(allowed, key=lambda one: one.points, default=None)

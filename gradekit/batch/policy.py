@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import UsageError
-from gradekit.credit import PendingPolicy, rounded
+from gradekit.credit import PendingPolicy
 from gradekit.schemas import Problem, located, problems, read, schema
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
@@ -90,59 +90,6 @@ class Policy:
         """Whether students may see the hidden checks at `now`."""
         reached = {"visible": True, "hidden": False, "after_published": published}
         return reached.get(self.hidden, self.due is not None and now >= self.due)
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One graded submission: its points, those `pending` counted as the course decides; `late` is whether the LMS says
-    so without a time, `is_open` whether nothing could be measured. Once `counted`: `points` after the `penalty` (in
-    percent), and `why`."""
-
-    earned: float
-    possible: float
-    pending: float = 0.0
-    submitted: datetime | None = None
-    key: str = ""
-    late: bool = False
-    is_open: bool = False
-    points: float = 0.0
-    penalty: float = 0.0
-    why: str = ""
-
-    def scaled(self, possible: float) -> Attempt:
-        """The same attempt, of so many `possible` points; 0 leaves them as they are."""
-        if not possible or not self.possible:
-            return self
-        part = possible / self.possible
-        return replace(
-            self, earned=rounded(self.earned * part), possible=possible, pending=rounded(self.pending * part)
-        )
-
-
-LATE_WITHOUT_TIME = "late, says the LMS, which does not say by how much: no points were taken off here"
-
-
-def counted(attempt: Attempt, policy: Policy, student: str) -> Attempt:
-    """The attempt with what it counts under `policy`."""
-    attempt = attempt.scaled(policy.scale)
-    if policy.is_closed(attempt.submitted, student):
-        return replace(attempt, penalty=100.0, why="handed in after the assignment closed")
-    earned = min(attempt.earned, attempt.possible + policy.extra_credit)
-    late = policy.lateness(attempt.submitted, student)
-    percent = policy.late.percent(late)
-    why = f"{spelled(late)} late: {percent:g} % less" if percent else LATE_WITHOUT_TIME * attempt.late
-    return replace(attempt, points=rounded(earned * (100.0 - percent) / 100.0), penalty=percent, why=why)
-
-
-def chosen_attempt(attempts: Sequence[Attempt], policy: Policy, student: str) -> Attempt | None:
-    """The attempt that counts, of no more than are allowed: the best, or the last before closing."""
-    allowed = sorted(attempts, key=lambda a: a.submitted or datetime.min.replace(tzinfo=UTC))[: policy.attempts or None]
-    marks = [counted(attempt, policy, student) for attempt in allowed]
-    if not marks:
-        return None
-    if policy.keep == "last":
-        return next((m for m in reversed(marks) if not policy.is_closed(m.submitted, student)), marks[-1])
-    return max(marks, key=lambda m: m.points)
 
 
 def spelled(duration: timedelta) -> str:

@@ -23,7 +23,7 @@ from gradekit.confine.confinement import HIGHEST_WITHOUT_NAMESPACES
 from gradekit.confine.paths import PrivateFolder
 from gradekit.gpu import Limit
 from gradekit.gpu.faults import CardFault, Kind
-from gradekit.processes import START_SECONDS, ChildProcess, Command, clean_environment
+from gradekit.processes import START_SECONDS, ChildProcess, Command, clean_environment, ending
 from gradekit.program import Program
 from gradekit.sandbox import host
 from gradekit.versions import version
@@ -136,7 +136,7 @@ class WorkerProcess:
         """The process is gone, silent or senseless: what it was at is to blame."""
         at, status = self.progress(), self.child.end()
         late = isinstance(error, wire.DeadlineExceeded)
-        message = f"not done after {seconds:g} seconds" if late else f"the worker's process ended ({_ending(status)})"
+        message = f"not done after {seconds:g} seconds" if late else f"the worker's process ended ({ending(status)})"
         kind: Kind = "hang" if late else "crash"
         if at["what"] == "compile":
             kind, message = "compile", f"the compiler: {message}"
@@ -187,7 +187,3 @@ def _tail(descriptor: int) -> str:
     """The last bytes of a file that the worker may be writing to."""
     start = max(os.fstat(descriptor).st_size - Limit.PRINTED_BYTES, 0)
     return os.pread(descriptor, Limit.PRINTED_BYTES, start).decode("utf-8", "replace")
-
-
-def _ending(status: int) -> str:
-    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit code {status}"

@@ -11,8 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gradekit.domain import EntryDomain, ResultDomain, SizeDomain, Tensor
-from gradekit.domain.entries import COMMON_KINDS
+from gradekit.domain import COMMON_KINDS, EntryDomain, ResultDomain, SizeDomain, Tensor
 from gradekit.inputs.calls import calls
 from gradekit.inputs.classes import classes
 from gradekit.inputs.layouts import LAYOUTS

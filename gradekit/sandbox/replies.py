@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gradekit import wellformed
+from gradekit import processes, wellformed
 from gradekit.findings import Cause
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode
 from gradekit.tracer.hints import hint
@@ -122,7 +122,7 @@ def _counts(data: Any) -> tuple[int, int]:
     return data[0], data[1]
 
 
-_REASONS = {
+_REASONS: dict[int, str] = {
     signal.SIGKILL: ": most likely it took too much memory",
     signal.SIGXFSZ: ": it wrote more into files than it may",
     signal.SIGXCPU: ": it computed for longer than it may",
@@ -131,10 +131,8 @@ _REASONS = {
 
 def ending(status: int) -> str:
     """How a process with that wait status ended, and why that usually happens."""
-    if os.WIFSIGNALED(status):
-        number = signal.Signals(os.WTERMSIG(status))
-        return f"killed by {number.name}{_REASONS.get(number, '')}"
-    return f"exit code {os.WEXITSTATUS(status)}"
+    code = os.waitstatus_to_exitcode(status)
+    return processes.ending(code) + _REASONS.get(-code, "")
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

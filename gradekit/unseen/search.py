@@ -17,8 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.domain import evaluate
-from gradekit.domain.entries import names_in
+from gradekit.domain import evaluate, names_in
 from gradekit.engine import Op
 from gradekit.engine.branch_coverage import MASKED
 from gradekit.engine.def_use import LOADS

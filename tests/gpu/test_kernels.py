@@ -9,7 +9,7 @@ import triton
 
 from gradekit.assignment import beside, get
 from gradekit.compat.triton import launchable, target, without_descriptors
-from gradekit.domain.entries import COMMON_KINDS
+from gradekit.domain import COMMON_KINDS
 from gradekit.gpu import cuda_machine
 from gradekit.gpu.inputs import PROFILES, make, make_set
 from gradekit.gpu.server import kinds_of
