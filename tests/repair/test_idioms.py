@@ -1,7 +1,6 @@
-"""Patterns match what they say, and each idiom gives the example back that stands beside it."""
+"""Patterns match what they say, and each idiom gives its example back."""
 
 import ast
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,18 +11,18 @@ from gradekit.repair.idioms.patterns import differences, edits, matches, parsed
 from gradekit.repair.mend import Mend
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
+from tests.beside import beside
 from tests.repair.corpora import ROOT
 
-OWN = tomllib.loads((Path(__file__).parent / "own_idioms.toml").read_text(encoding="utf-8"))
+EXAMPLES = beside(__file__)
 OF_ASSIGNMENTS = {path.parent.name: idioms_of(path) for path in sorted(ROOT.glob("assignments/*/idioms.toml"))}
 
 
 def examples() -> Iterator[tuple[str, tuple[Idiom, ...], str]]:
     """Each idiom's name, with its variants and its example."""
-    for id, idioms in {"": idioms_of(GENERAL), **OF_ASSIGNMENTS}.items():
+    for id, idioms in {"general": idioms_of(GENERAL), **OF_ASSIGNMENTS}.items():
         for name in dict.fromkeys(idiom.name for idiom in idioms):
-            variants = tuple(idiom for idiom in idioms if idiom.name == name)
-            yield name, variants, OWN[id].get(name, "") if id else variants[0].example
+            yield name, tuple(idiom for idiom in idioms if idiom.name == name), EXAMPLES[id].get(name, "")
 
 
 def mends_of(idiom: Idiom, text: str) -> list[Mend]:

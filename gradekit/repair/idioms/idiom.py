@@ -18,9 +18,8 @@ A table of an idioms.toml, called after the mistake:
     cause = "missing-mask"                         where what was seen does not say it as well
     together = true                                also all mends with the same hint at once
     variants = [{ rank = 9, where = [...] }]       the same once more, with other keys
-    example = '''...'''                            lines of a kernel (or of host code), those with - and + as in a patch
 
-An example is its idiom's test. Those of an assignment alone stand in its own folder, beside domain.toml.
+Those of an assignment alone stand in its own folder, beside domain.toml.
 """
 
 import ast
@@ -68,7 +67,6 @@ class Idiom:
     line: str
     most: int
     together: bool
-    example: str
 
     @property
     def is_of_host(self) -> bool:
@@ -330,7 +328,7 @@ def _idiom(name: str, table: Mapping[str, Any]) -> Idiom:
         tuple((*differences(before, after), *besides) for after in afters), tuple(table.get("where", ())),
 (*beside("with"), *(old for old, _ in more)), beside("without"),
         table["says"], table["hint"], Cause(table["cause"]) if "cause" in table else None, table.get("line", ""),
-        table.get("most", Limit.OF_AN_IDIOM), table.get("together", False), table.get("example", ""),
+        table.get("most", Limit.OF_AN_IDIOM), table.get("together", False),
     )  # fmt: skip
 
 
