@@ -179,8 +179,8 @@ class GradingPlugin:
                 assert error is not None
                 evidence.diagnosis = check_results.diagnosis(evidence.repeated or error, evidence, run, found)
                 run.checks[number] = check_results.check_of(item, run, error, evidence)
-        left = run.tutor.left if run.tutor is not None else ""
-        run.notes += [left] if any(one.source and f"line {one.source.line} put" in left for one in run.checks) else []
+        left, lines = run.tutor.left if run.tutor else "", [one.source.line for one in run.checks if one.source]
+        run.notes += [left] if any(f"line {line} changed" in left for line in lines) else []
         causes = {check.cause for check in run.checks if check.outcome is Outcome.FAILED}
         if causes and all(cause is not None and cause.traits & NO_RESULT for cause in causes):
             run.notes.append("No result was compared yet: more may show once this is put right.")

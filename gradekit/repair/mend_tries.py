@@ -43,11 +43,10 @@ class MendTries:
         self.check, self.texts, self.text = check, texts, text
         self.error, self._call = check.error, check.call
         self._subject: Subject | None = None
-        self.passed = 0  # of the examples, with the last text; 1 too where less goes wrong in memory
+        self.passed = 0  # of the examples, with the last text; 1 too where the mend helps in part
         self.repeats = False  # whether that stores results again and again: more programs then only hide the mistake
         self._cut_off: list[Example] = []  # of the last text
         self._long: dict[Hashable, bool] = {}  # whether an example is cut off with the text that fails
-        self._by_walks: dict[str, WalkedExamples] = {}
         self._looked_at = set[str]()
         self.in_part: list[Mend] = []  # that make the failing call right in part, at the first look
         findings = self._call.observation.findings if self._call.observation is not None else ()
@@ -113,7 +112,7 @@ class MendTries:
                 continue
             if not (self._passes(subject, one) and self._makes_no_other(subject)):
                 self.passed *= not emptied
-                self.passed += not self.passed and self._is_put_right_in_memory(subject)
+                self.passed += not self.passed and self._is_put_right_in_part(subject)
                 return False
             emptied = emptied and is_emptied(self.error, subject)
             self.passed += 1
@@ -156,10 +155,11 @@ class MendTries:
         seen = {cause for cause, _, _ in subject.found_in_memory}
         return seen <= self._known and not seen & self._mine
 
-    def _is_put_right_in_memory(self, subject: Subject) -> bool:
-        """Whether less goes wrong in memory, where something stays wrong: that may be one of two mistakes."""
-        seen = subject.calls[-1].observation if subject.calls else None
-        return seen is not None and _in_memory(seen) < _in_memory(self._call.observation)
+    def _is_put_right_in_part(self, subject: Subject) -> bool:
+        """Whether less goes wrong in memory, or a call that had none has a result, where something stays wrong: that
+        may be one of two mistakes."""
+        seen, before = subject.calls[-1].observation if subject.calls else None, self._call.observation
+        return seen is not None and (before is None or _in_memory(seen) < _in_memory(before))
 
     def holds(self, mend: Mend) -> OtherChecks:
         """What becomes of the other checks with the last text that was right, that of a mend of a kernel, where that
@@ -227,11 +227,12 @@ class MendTries:
 
     def walked_examples(self, text: str) -> WalkedExamples | None:
         """Examples with another text, by walks."""
-        observation = self._call.observation
-        if text not in self._by_walks and observation is not None:
+        program = self._call.observation.program if self._call.observation is not None else None
+        key = text, self._call.entry, self._call.wanted, program and program.multiprocessors
+        if key not in self.texts.walked and program is not None:
             with survived("A walk of host code"):
-                self._by_walks[text] = WalkedExamples(text, observation.program)
-        return self._by_walks.get(text)
+                self.texts.walked[key] = WalkedExamples(text, program)
+        return self.texts.walked.get(key)
 
     def held(self) -> list[Example]:
         """Examples of the other checks."""
@@ -281,10 +282,9 @@ def _compiling(programs: Iterable[Program]) -> int:
     )
 
 
-def _in_memory(observation: Observation | None) -> set[tuple[Cause, int | None]]:
+def _in_memory(observation: Observation) -> set[tuple[Cause, int | None]]:
     """What goes wrong in memory in a call, and in which lines."""
-    findings = observation.findings if observation is not None else ()
-    return {(one.cause, one.line) for one in findings if one.cause.traits & IN_MEMORY}
+    return {(one.cause, one.line) for one in observation.findings if one.cause.traits & IN_MEMORY}
 
 
 def _stores_again(subject: Subject) -> bool:

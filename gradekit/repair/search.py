@@ -24,7 +24,8 @@ from gradekit.source.draft import draft_of, settled_lines
 from gradekit.submission.parsed_source import ParsedSource, called, meaning
 
 RIGHT, RIGHT_IN_PART = (
-    "this example and others are right", "this example is right, and others still fail: there is another mistake",
+    "this example and others are right",
+    "this example is right, and others still fail: there is another mistake, or more to this one",
 )  # fmt: skip
 """What shows that a mend is right, or that it is one of two."""
 
@@ -76,11 +77,6 @@ class Mending:
         self._partly: dict[Mend, int] = {}
         self._second: dict[Mend, Mending] = {}
         self._diagnoses: dict[Mend, Diagnosis] = {}
-
-    def diagnosis(self, clues: Clues, tries: MendTries) -> Diagnosis | None:
-        """What a tutor says where one mend makes everything right; None where none was found."""
-        mend = self.found(clues, tries)
-        return self.told(mend, clues, tries) if mend is not None else None
 
     def told(self, mend: Mend, clues: Clues, tries: MendTries) -> Diagnosis | None:
         """What a tutor says of a mend; none is believed where the text as it is would do in a new process, too."""

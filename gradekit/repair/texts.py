@@ -1,14 +1,14 @@
 """The submission, and other texts of it that a search for a mend tries: all in one confined process, each in turn."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gradekit.assignment import Assignment
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
-from gradekit.repair.failed_check import Example, FailedCheck, unlike, untouched
+from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, unlike, untouched
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.screen import Screen
 from gradekit.repair.work import Limit, Work
@@ -35,6 +35,7 @@ class Texts:
     examples: Callable[[], Sequence[Example]]
     explained: Callable[[Failure, Call, Subject], Diagnosis | None]
     by_chance: set[str] = field(default_factory=set)  # those that a mend has made right by chance alone
+    walked: dict[Hashable, WalkedExamples] = field(default_factory=dict)  # for all checks
     _tried: Subject | None = None
     _screens: dict[str, Screen] = field(default_factory=dict)
     _host_screens: dict[str, HostScreen] = field(default_factory=dict)

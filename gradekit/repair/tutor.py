@@ -95,8 +95,8 @@ class Tutor:
         if wrong and all(mend in (None, best) for _, mend in said):
             if not is_of_memory(best, tries.clues) and any(map(self._is_unexplained, wrong)):
                 return {check.name: None for check, mend in said if mend is not None}
-            says = f"With line {best.line} put right, this still fails: {', '.join(check.name for check in wrong)}."
-            self.left = says if best.line and LOOK not in best.hint else ""
+            says = f"With line {best.line} changed as its hint says, this still fails: "
+            self.left = f"{says}{', '.join(one.name for one in wrong)}." if best.line and LOOK not in best.hint else ""
         return found
 
     def _is_unexplained(self, check: FailedCheck) -> bool:
@@ -115,25 +115,29 @@ class Tutor:
         return found
 
     def _mended(self, check: FailedCheck) -> tuple[Diagnosis | None, Mend | None]:
-        mending, error = self._mending, check.error
+        """The mend is None of what Triton or autograd refuses, and of a run that does not come to its end."""
+        error, text = check.error, self._mending.text
+        is_refused = error.cause in (Cause.COMPILATION_ERROR, Cause.BUDGET_EXCEEDED)
         if error.cause is Cause.EXCEPTION and check.call.observation is None:
-            line = line_of_refused(mending.text, error.message)
-            return self._of_refused(replace(check, error=Failure(error.cause, error.message, line=line))), None
-        if error.cause in (Cause.COMPILATION_ERROR, Cause.BUDGET_EXCEEDED):
-            return self._of_refused(check), None
-        if not _is_mendable(error, check.call):
+            error, is_refused = Failure(error.cause, error.message, line=line_of_refused(text, error.message)), True
+        if error.line is None if is_refused else not _is_mendable(error, check.call):
             return None, None
-        tries = MendTries(check, self._texts, mending.text)
-        if (launch := launch_missing(mending.text, tries.clues)) is not None:
+        tries = MendTries(replace(check, error=error), self._texts, text)
+        if not is_refused and (launch := launch_missing(text, tries.clues)) is not None:
             return launch, None
-        helping = mending.helping(tries.clues, tries)
+        found, mend = self._found(tries)
+        return (replace(found, cause=error.cause), None) if is_refused and found is not None else (found, mend)
+
+    def _found(self, tries: MendTries) -> tuple[Diagnosis | None, Mend | None]:
+        """What is told of the mend that makes everything right, or else of two."""
+        mending, helping = self._mending, self._mending.helping(tries.clues, tries)
         if helping and helping[0] not in mending.in_part:
             return mending.told(helping[0], tries.clues, tries), helping[0]
         if both := self._of_two(tries, helping):
             return both, mending.told_first
-        is_named = helping != [] and LOOK not in helping[0].hint  # what nobody can name explains no half
-        if is_named and (told := self._with_numbers(tries, helping[0], is_half=True)) is not None:
-            return told, helping[0]
+        named = [mend for mend in helping if LOOK not in mend.hint]  # what nobody can name explains no half
+        if named[:1] == helping[:1] != [] and (told := self._with_numbers(tries, named[0], is_half=True)) is not None:
+            return told, named[0]
         found = self._of_two(tries, self._halves(tries))
         return found, mending.told_first if found is not None else None
 
@@ -162,15 +166,6 @@ class Tutor:
             best = sorted(self._mending.halves(tries.in_part), key=helps, reverse=True)
             return list(dict.fromkeys([*best[: Limit.HALVES - 1], *tries.in_part[:1], *best]))[: Limit.HALVES]
         return []
-
-    def _of_refused(self, check: FailedCheck) -> Diagnosis | None:
-        """What is told where a mend, or two, let Triton compile a kernel, or a run come to its end, and make everything
-        right."""
-        if check.error.line is None:
-            return None
-        tries = MendTries(check, self._texts, self._mending.text)
-        found = self._mending.diagnosis(tries.clues, tries) or self._of_two(tries, self._halves(tries))
-        return replace(found, cause=check.error.cause) if found is not None else None
 
     def _of_two(self, tries: MendTries, halves: Sequence[Mend]) -> Diagnosis | None:
         """What is told where two mends make everything right, one of them of the `halves`, and neither alone; or one,

@@ -143,10 +143,13 @@ a method of the block."""
 
 def _explained(error: CompilationError, said: str, line: int | None) -> str:
     """What the refused expression, on the submission's `line`, adds to what Triton `said`; "" where it adds nothing."""
+    first_line = (line or 0) - getattr(error.node, "lineno", 1) + 1
     if line and re.search(hints.SHAPES, said):
-        return origins(error.src, error.node, line - getattr(error.node, "lineno", 1) + 1, said)
+        return origins(error.src, error.node, first_line, said)
     if line and (changed := re.search(r"Loop-carried variable (\w+) has initial type", said)):
-        return beginning(error.src, changed[1], error.node, line - getattr(error.node, "lineno", 1) + 1)
+        return beginning(error.src, changed[1], error.node, first_line)
+    if line and (unknown := re.search(r"\b(\w+) is not defined", said)):
+        return made_below(error.src, unknown[1], error.node, first_line)
     if re.search(_OF_THE_HOST, said):
         return of_the_host(error.src, error.node)
     return ""
@@ -244,6 +247,13 @@ def beginning(source: str, name: str, node: ast.AST, first_line: int) -> str:
     return f"`{name}` begins on line {first_line + made.lineno - 1}: `{ast.unparse(made)}`." if made else ""
 
 
+def made_below(source: str, name: str, node: ast.AST, first_line: int) -> str:
+    """A sentence on the line below `node` that alone gives `name` a value; "" where there is none, or a line above."""
+    first = next(iter(_assignments(source, name)), None)
+    is_below = first is not None and first.lineno > getattr(node, "lineno", 0)
+    return f"`{name}` gets its value below, on line {first_line + first.lineno - 1}." if first and is_below else ""
+
+
 def of_the_host(source: str, node: ast.AST | None) -> str:
     """A sentence on the function in `node` that is none of Triton's, by its name; "" where there is none. A method of
     what the kernel, whose text is `source`, calls by a name of its own is none."""
@@ -271,9 +281,13 @@ def _names(node: ast.AST) -> list[str]:
 
 def _assignment(source: str, name: str, before: int) -> ast.Assign | None:
     """The last line above `before` that assigns `name` alone; None where it is a parameter, or made in another way."""
+    return next((one for one in reversed(_assignments(source, name)) if one.lineno < before), None)
+
+
+def _assignments(source: str, name: str) -> list[ast.Assign]:
+    """The lines that assign `name` alone, in their order."""
     nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assign))
-    found = sorted((n for n in nodes if n.lineno < before and _target(n) == name), key=lambda n: n.lineno)
-    return found[-1] if found else None
+    return sorted((node for node in nodes if _target(node) == name), key=lambda node: node.lineno)
 
 
 def _target(node: ast.Assign) -> str:

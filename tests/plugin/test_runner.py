@@ -295,7 +295,7 @@ def test_a_student_file_is_never_imported_by_the_grader(assignment: Make, submit
 
 def test_what_a_mend_leaves_wrong_is_noted_where_the_report_tells_that_mend() -> None:
     """Not where a fact stands in its place, at another line"""
-    left, failed = "With line 16 put right, this still fails: test_b.", Check("test_a", "", Kind.CORRECTNESS, Outcome.FAILED, 0, 1)
+    left, failed = "With line 16 changed as its hint says, this still fails: test_b.", Check("test_a", "", Kind.CORRECTNESS, Outcome.FAILED, 0, 1)
     for line, notes in ((16, [left]), (1, []), (17, [])):
         tutor, checks = SimpleNamespace(settled=dict, left=left), [replace(failed, source=SourceLine(line, ""))]
         run = SimpleNamespace(tutor=tutor, notes=[], checks=checks, of_a_cause=lambda details: nullcontext())

@@ -14,6 +14,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.causes import Cause
+from gradekit.judge.evidence import Diagnosis
 from gradekit.repair.idioms.candidates import in_order, mends
 from gradekit.repair.idioms.idiom import idioms_of
 from gradekit.repair.mend import Clues, Family, Mend
@@ -36,6 +37,12 @@ SUBMISSIONS = [
 ]  # fmt: skip
 CLUES = Clues(frozenset({Cause.WRONG_VALUES}), ())
 ONLINE = ROOT / "solutions/softmax/right_online.py"
+
+
+def diagnosis(mending: Mending, clues: Clues, tries: Any) -> Diagnosis | None:
+    """What is told of the first mend that helps."""
+    mend = mending.found(clues, tries)
+    return mending.told(mend, clues, tries) if mend is not None else None
 
 
 class Tries:
@@ -124,18 +131,18 @@ def test_a_mask_that_is_right_for_another_tensor_is_blamed_where_it_is_used() ->
 
 def test_the_first_mend_that_makes_all_right_is_named_with_its_line_and_the_way_out() -> None:
     mending = Mending(text(ONLINE).replace("cols < N, other", "cols <= N, other"))
-    found = mending.diagnosis(CLUES, Tries(lambda changed: "cols <= N" not in changed))
+    found = diagnosis(mending, CLUES, Tries(lambda changed: "cols <= N" not in changed))
     assert found is not None and found.line == 17 and "takes one place too many at N" in found.sentence
     assert "compare with < in place of <=" in found.hint and "this example and others are right" in found.hint
 
 
 def test_no_mend_is_believed_where_the_text_as_it_is_has_become_right() -> None:
     mending = Mending(text(ONLINE).replace("cols < N, other", "cols <= N, other"))
-    found = mending.diagnosis(CLUES, Tries(lambda changed: True))
+    found = diagnosis(mending, CLUES, Tries(lambda changed: True))
     assert found is not None and found.cause is Cause.DEPENDS_ON_EARLIER_CALLS and found.line is None
     raced = Clues(frozenset({Cause.RACE}), ("softmax_kernel",))
-    assert mending.diagnosis(raced, Tries(lambda changed: True)) is None
-    alone = mending.diagnosis(CLUES, Tries(lambda changed: True, alone=True))
+    assert diagnosis(mending, raced, Tries(lambda changed: True)) is None
+    alone = diagnosis(mending, CLUES, Tries(lambda changed: True, alone=True))
     assert alone is not None and alone.line is not None, "where a walk has found it wrong alone, that is not tried"
 
 
@@ -143,14 +150,14 @@ def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends
     mending = Mending(text("solutions/flash_attention/right_tutorial_pointers.py"))
     calls = []
     for _ in range(8):
-        assert mending.diagnosis(CLUES, Tries(lambda changed: bool(calls.append(changed)))) is None
+        assert diagnosis(mending, CLUES, Tries(lambda changed: bool(calls.append(changed)))) is None
     assert len(calls) == mending.tried and mending.work.used <= 1.1 * mending.work.tried.most
 
 
 def test_tries_that_compile_and_run_much_are_fewer() -> None:
     cheap, dear = (Mending(text("solutions/flash_attention/right_tutorial_pointers.py")) for _ in range(2))
-    assert cheap.diagnosis(CLUES, Tries(lambda _: False)) is None
-    assert dear.diagnosis(CLUES, Tries(lambda _: False, 300_000_000)) is None
+    assert diagnosis(cheap, CLUES, Tries(lambda _: False)) is None
+    assert diagnosis(dear, CLUES, Tries(lambda _: False, 300_000_000)) is None
     assert 2 <= dear.tried < cheap.tried / 3
     assert dear.tried * 300_000_000 <= dear.work.tried.most + 300_000_000
 
@@ -192,18 +199,18 @@ def test_experiments_outside_of_functions_are_not_run_for_each_try() -> None:
 def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:
     mending = Mending(text(ONLINE).replace("cols < N, other", "cols <= N, other"))
     right = lambda changed: "cols <= N" not in changed
-    mending.diagnosis(CLUES, Tries(right))
+    diagnosis(mending, CLUES, Tries(right))
     before = mending.tried
-    mending.diagnosis(CLUES, Tries(right))
+    diagnosis(mending, CLUES, Tries(right))
     assert mending.tried == before + 1  # the mend; the text as it is was wrong without it before
 
 
 def test_what_mended_one_check_takes_nothing_at_the_next_of_what_other_mistakes_are_looked_for_with() -> None:
     mending = Mending(text(ONLINE).replace("cols < N, other", "cols <= N, other"))
     right = lambda changed: "cols <= N" not in changed
-    mending.diagnosis(CLUES, Tries(right, 300_000_000))
+    diagnosis(mending, CLUES, Tries(right, 300_000_000))
     left = mending.work.tried.left
-    mending.diagnosis(CLUES, Tries(right, 300_000_000))
+    diagnosis(mending, CLUES, Tries(right, 300_000_000))
     assert mending.work.tried.left == left
 
 
@@ -379,7 +386,7 @@ def test_two_mends_that_were_right_are_the_first_that_another_check_tries_and_to
     assert mend.applied(ROWS) == both
     mending.work.tried.spend(mending.work.tried.left)
     mending.remember(mend, diagnosis_of(half, CLUES, RIGHT))
-    assert mending.diagnosis(CLUES, Tries(lambda text: text == both)) == diagnosis_of(half, CLUES, RIGHT)
+    assert diagnosis(mending, CLUES, Tries(lambda text: text == both)) == diagnosis_of(half, CLUES, RIGHT)
 
 
 def test_what_starred_strides_give_is_no_length_whichever_tensor_has_which() -> None:

@@ -126,6 +126,12 @@ def test_elements_that_nobody_has_written_are_no_difference(dtype: torch.dtype) 
     assert alike(before, after) and not alike(after, after + 1)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_results_are_held_against_each_other_whatever_their_strides(dtype: torch.dtype) -> None:
+    before = torch.as_strided(torch.tensor([5, 6], dtype=dtype), (1, 2), (0, 0))
+    assert alike(before, before.clone()) and not alike(before, before + 1)
+
+
 def test_a_view_is_asked_for_with_a_gap_behind_each_dimension_too() -> None:
     turned = Input("float32", (3, 3, 16), (3, 1, 9))  # whose first two dimensions are one in memory
     assert apart({"call": (turned, 0.5)}) == {"call": (Input("float32", (3, 3, 16), (4, 1, 16)), 0.5)}

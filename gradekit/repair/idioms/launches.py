@@ -21,11 +21,12 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
                 if draft.source.of(first) == draft.source.of(second):
                     continue
                 p, q = params.get(id(first), ""), params.get(id(second), "")
-                if p and q and _kind(launch, p) == _kind(launch, q):
-                    fit = lambda one, other: _fit(draft, *one) + _fit(draft, *other)
-                    gain = fit((first, q), (second, p)) - fit((first, p), (second, q))
+                fit = lambda one, other: _fit(draft, *one) + _fit(draft, *other)
+                gain = fit((first, q), (second, p)) - fit((first, p), (second, q)) if p and q else 0.0
+                is_alike = p and q and _kind(launch, p) == _kind(launch, q)
+                if is_alike or gain > 1:  # a number for a pointer is seen by the names
                     rank = 6 if gain > 0.2 else 32 if gain > -0.3 else 60
-                    rank = 4 if _is_reversed(draft, first, second) else rank
+                    rank = 4 if not is_alike or _is_reversed(draft, first, second) else rank
                     yield Mend(
                         Family.STRIDES, rank, first.lineno, draft.source.exchanged(first, second),
                         f"The launch passes {draft.source.of(first)} for {p} and {draft.source.of(second)} for {q} in "

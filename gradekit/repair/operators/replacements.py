@@ -86,11 +86,13 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     others = [0, 1, -1, 2, value + 1, value - 1] if isinstance(value, int) else [0.0, 1.0, -value, value * 2, value / 2]
     if _stands_in_for_an_integer(site, node):
         others = [-1]
+    parent = site.kernel.parents.get(node)
+    if isinstance(parent, ast.Call) and called(parent).endswith("range") and node is parent.args[0]:
+        others = [other for other in others if other >= 0]  # no loop begins before that
     texts = dict.fromkeys(repr(other) for other in others if other != value)
     if isinstance(value, float):
         texts |= dict.fromkeys(['float("-inf")', 'float("inf")'])
         yield from _number_of_the_handout(site, node, says)
-    parent = site.kernel.parents.get(node)
     if isinstance(parent, ast.BinOp) and parent.right is node and SIGNS.get(type(parent.op)) in ("*", "/", "//"):
         texts.pop(repr(type(value)(1)), None)  # which is to leave out that side
     fills = isinstance(parent, ast.keyword) and parent.arg == "other"
