@@ -13,6 +13,7 @@ from gradekit.judge.by_text import (
     missing_gradient,
     never_used,
     operator_mistake,
+    overwritten,
     refused_gradient,
     unused_parameter,
 )
@@ -47,6 +48,35 @@ def of_wrong_values(text: str) -> Evidence:
     comparison = Comparison(torch.zeros(2), Reference(lambda: [worked], 0, None))
     program: Any = SimpleNamespace(kernels={"k": SimpleNamespace(name="kernel")})
     return Evidence(Failure(Cause.WRONG_VALUES, "", comparison=comparison), program=program, text=text)
+
+
+TWICE = """
+@triton.jit
+def kernel(p, q, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(p + i, mask=i < n)
+    tl.store(q + i, x, mask=i < n)
+    tl.store(q + i + n, 2 * x, mask=i < n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_told"),
+    [
+        ("q + i + n, 2", "q + i, 2", True),
+        ("q + i + n, 2", "q + i + 1, 2", False),
+        ("q + i + n, 2 * x, mask=i < n", "q + i, 2 * x, mask=i < 4", False),
+        ("    tl.store(q + i + n, 2", "    q += n\n    tl.store(q + i, 2", False),
+        ("q + i + n, 2 * x", "q + i, 2 * tl.load(q + i)", False),
+        ("    tl.store(q + i + n", "    if n > 3:\n        tl.store(q + i", False),
+    ],
+)
+def test_a_store_that_another_overwrites_is_told_of_a_wrong_result(old: str, new: str, is_told: bool) -> None:
+    """Not where anything between may move the address, or read what is there"""
+    assert old in TWICE
+    found = overwritten(of_wrong_values(TWICE.replace(old, new)))
+    assert (found is not None) == is_told
+    assert found is None or "Lines 6 and 7 store to one place, `q + i`: the first is lost." in found.sentence
 
 
 def test_what_a_kernel_computes_for_nothing_is_told_of_a_wrong_result() -> None:
