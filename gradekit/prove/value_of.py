@@ -43,16 +43,17 @@ class Evaluation:
 
     def term(self, term: Term) -> Any:
         """The number that a term is."""
-        total: Any = 0
+        total: Any = None
         for mono, number in term.parts.items():
             factor: Any = number
             for atom in mono:
                 value = self.atom(atom)
                 if isinstance(value, Tensor) and abs(number) >= LARGEST:
                     raise Undefined(str(number))  # no column holds it
-                factor = factor * value
-            total = total + factor
-        return total
+                is_same = isinstance(factor, int) and factor == 1 and getattr(value, "dtype", None) == torch.int64
+                factor = value if is_same else factor * value
+            total = factor if total is None else total + factor
+        return 0 if total is None else total
 
     def atom(self, atom: Atom) -> Any:
         """The number that an atom is."""

@@ -21,7 +21,7 @@ class Limit:
     # of one check (three times as many on the host where layouts decide); of one comparison, without success
     SOLVED_ON_HOST, SOLVED_IN_KERNELS, IN_VAIN = 12, 24, 2
     LOOPS = 2  # of one check, tried with each kind of values and each group of dtypes that the kernel treats alike
-    PARTS, KEPT_VALUES = 64, 50  # of a sum that is followed; for the next decision
+    PARTS, KEPT_VALUES = 64, 200  # of a sum that is followed; of a launch, for the next decision
     KEPT_SETS = 16  # of candidates: of at most 4 MB each
     LAYOUTS, TOGETHER = 1 << 14, 8  # candidates for the layouts of tensors; combinations of sizes, to one by itself
 

@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from gradekit.engine.ttir import Type
 from gradekit.engine.ttir_locations import line_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
-from gradekit.prove.terms import ZERO, Atom, Term, Truth, free, var
+from gradekit.prove.terms import ZERO, Atom, Term, Truth, atoms, free, of_atom, var
 from gradekit.prove.value_of import Evaluation, Numbers, Undefined, divided
 from gradekit.prove.walk import TooLong, Walk, turn_of
 from gradekit.unseen import Limit
@@ -228,11 +228,11 @@ class _ByRanges(Solver):
 
 
 class _FormulaWalk(Walk):
-    """Follows all integers of a kernel. `met` has the operands and the results of each operation, by its number, in a
+    """Follows all integers of a kernel. `met` has the operands, then the results of each operation, by its number, in a
     turn of its loops that could be any; `loops` where they start, where they stop, and their steps."""
 
     def __init__(self, text: KernelText) -> None:
-        self.met: dict[int, tuple[list[Value], list[Value]]] = {}
+        self.met: dict[int, list[Value]] = {}
         self.loops: dict[str, list[Value]] = {}
         entry = text.module.entry
         arguments = [_argument(*one) for one in zip(entry.argument_names, entry.argument_types, strict=True)]
@@ -253,7 +253,7 @@ class _FormulaWalk(Walk):
             ((turn,),) = turn_of(self, op).parts
             self.loops[turn.key] = operands[:3]
         super().op(op)
-        self.met[op.number] = operands, [*map(self.get, op.results)]
+        self.met[op.number] = [*operands, *map(self.get, op.results)]
 
     def _results(self, op: Op) -> Sequence[Value]:
         if op.name == "tt.atomic_rmw" and op.attributes.get("kind") == "add":
@@ -291,29 +291,31 @@ class Place:
     last_lane: bool | None = None
     last_turn: bool | None = None
     before: Any = None
-    _worked: dict[KernelText, _Worked] = field(default_factory=dict, compare=False, repr=False)
+    known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)  # at all corners of a launch
 
-    @functools.cached_property
-    def at_last_lane(self) -> Place:
-        """The same at the end of each tile."""
-        return replace(self, last_lane=True, _worked={})
-
-    def values(self, text: KernelText, number: int) -> tuple[list[Any], list[Any]]:
-        """What the operands and the results of an operation are, int64 or bool for many calls or programs or one for
-        all; None where that does not follow from sizes."""
-        worked = self._worked.setdefault(text, _Worked(self, text))
-        if len(worked.known) > Limit.KEPT_VALUES:
-            worked.known.clear()
-        operands, results = formulas(text).met.get(number, ([], []))
-        return [*map(worked.value, operands)], [*map(worked.value, results)]
+    def operands(self, text: KernelText, number: int, first: int, end: int) -> list[Any]:
+        """What these operands of an operation are, its results after them, int64 or bool for many calls or programs or
+        one for all; None where that does not follow from sizes."""
+        if len(self.known) > Limit.KEPT_VALUES:
+            self.known.clear()
+        return [*map(_Worked(self, text).value, formulas(text).met.get(number, ())[first:end])]
 
 
 class _Worked(Evaluation):
-    """Terms as columns, at a place."""
+    """Terms as columns, at a place; what was worked out at other corners of the launch is known."""
 
     def __init__(self, place: Place, text: KernelText) -> None:
         super().__init__({})
         self.place, self.text = place, text
+        program, lane = id(place.program), place.last_lane
+        self._corner = {"program": program, "programs": program, "lane": lane, "turn": (program, lane, place.last_turn)}
+
+    def atom(self, atom: Atom) -> Any:
+        """See Evaluation: once for all corners among which it does not differ."""
+        known, key = self.place.known, (self.text, atom, *(self._corner[kind] for kind in _differs(atom)))
+        if key not in known:
+            known[key] = self._atom(atom)
+        return known[key]
 
     def value(self, value: Value) -> Any:
         value = value.offset if isinstance(value, SymbolicPointer) else value
@@ -345,6 +347,14 @@ class _Worked(Evaluation):
         return None
 
 
+@functools.lru_cache(1 << 12)
+def _differs(atom: Atom) -> tuple[str, ...]:
+    """Among what a value may be another: programs, lanes, turns, of which there may be others in another program."""
+    told = [str(one.args[0]) for one in atoms(of_atom(atom)).values() if one.op in ("var", "read")]
+    kinds = {"lane" if one[0] == "@" else one.partition(" ")[0] for one in told}
+    return tuple(sorted(kinds & {"program", "programs", "lane", "turn"}))
+
+
 def turns(start: Any, stop: Any, step: Any) -> Any:
     """How often a loop runs; None where that is not known."""
     if start is None or stop is None or step is None:
@@ -357,9 +367,9 @@ def corners(grid: tuple[Numbers | None, ...], names: Mapping[str, Numbers | None
     """The first and the last program, lane and turn of a launch, in all combinations."""
     last = [None if size is None else size - 1 for size in grid]
     before = None if None in grid else math.prod(grid) - 1  # type: ignore[arg-type]
-    ends = (False, True)
+    ends, known = (False, True), dict[Hashable, Any]()
     return [
-        Place(grid, names, last if program else (0, 0, 0), lane, turn, before if program else 0)
+        Place(grid, names, last if program else (0, 0, 0), lane, turn, before if program else 0, known)
         for program in ends for lane in ends for turn in ends
     ]  # fmt: skip
 
@@ -367,15 +377,15 @@ def corners(grid: tuple[Numbers | None, ...], names: Mapping[str, Numbers | None
 def goes(text: KernelText, number: int, branch: KernelBranch, place: Place) -> Any:
     """Where the branch goes the way that it asks for; None where that does not follow from sizes."""
     op = text.ops[number]
-    operands, results = place.values(text, number)
     if op.name == "scf.for":
-        count = turns(*operands[:3]) if operands else None
+        bounds = place.operands(text, number, 0, 3)
+        count = turns(*bounds) if bounds else None
         if count is None:
             return None
         return count == 0 if branch.way == NEVER else count == 1 if branch.way == ONCE else count > 1
     if op.name in MASKED:
         return _left(text, op, branch.way, place)
-    condition = _decides(op, operands, results)
+    condition = _decides(text, op, place)
     return None if condition is None else condition if branch.way == TRUE else condition ^ True
 
 
@@ -384,16 +394,17 @@ def _left(text: KernelText, op: Op, way: int, place: Place) -> Any:
     position = 1 if op.name == "tt.load" else 2
     if len(op.operands) <= position or place.last_lane:  # each tile once
         return None if len(op.operands) <= position else False
-    ends = [end.values(text, op.number)[0][position:] for end in (place, place.at_last_lane)]
+    each = (place, replace(place, last_lane=True))
+    ends = [end.operands(text, op.number, position, position + 1) for end in each]
     if not all(ends) or None in (ends[0][0], ends[1][0]):
         return None
-    first, last = (torch.as_tensor(end).bool() for end, *_ in ends)
+    first, last = (torch.as_tensor(end).bool() for (end,) in ends)
     return first & last if way == WHOLE else ~first & ~last if way == NOTHING else first ^ last
 
 
-def _decides(op: Op, operands: Sequence[Any], results: Sequence[Any]) -> Any:
-    if op.name in ("arith.select", "scf.if", "cf.cond_br"):
-        return operands[0] if operands else None
+def _decides(text: KernelText, op: Op, place: Place) -> Any:
     if op.name.startswith(("arith.min", "arith.max")):
-        return operands[0] <= operands[1] if operands and None not in operands[:2] else None
-    return results[0] if results else None
+        both = place.operands(text, op.number, 0, 2)
+        return both[0] <= both[1] if both and None not in both else None
+    first = 0 if op.name in ("arith.select", "scf.if", "cf.cond_br") else len(op.operands)
+    return next(iter(place.operands(text, op.number, first, first + 1)), None)

@@ -502,10 +502,10 @@ def _times(text: KernelText, grid: tuple[int, int, int], names: frozenset[tuple[
     place = Place(grid, dict(names), [_along(grid, axis) for axis in range(len(grid))])
     every: Any = 1
     for number in loops:
-        operands, _ = place.values(text, number)
+        operands = place.operands(text, number, 0, 3)
         is_counted = text.ops[number].name == "scf.for" and len(operands) > 2
         known = is_counted and type(operands[2]) is int and operands[2] > 0
-        each = turns(*operands[:3]) if known else None
+        each = turns(*operands) if known else None
         if each is None:
             return None
         every = every * each
@@ -520,7 +520,7 @@ def _least(text: KernelText, op: Op, grid: tuple[int, int, int], names: frozense
     if op.name != "tt.store" or len(op.operands) > 2 or len(blocks) > 1 or op not in blocks[0].ops:
         return 0
     programs = [_along(grid, axis) for axis in range(len(grid))]
-    first, *_ = Place(grid, dict(names), programs, last_lane=False).values(text, op.number)[0] or [None]
+    first, *_ = Place(grid, dict(names), programs, last_lane=False).operands(text, op.number, 0, 1) or [None]
     rises = isinstance(first, torch.Tensor) and bool((first.flatten().diff() > 0).all())
     return first.numel() if rises else 0
 

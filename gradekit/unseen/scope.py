@@ -215,20 +215,20 @@ def tried(
     """Sizes to try, one column for each name: each dimension alone over all that is small and special, the others at
     their simplest, or as a call has them that is taken for its `own`; then combinations of those that are telling. Of
     a size that the check lists, what it lists."""
-    telling = {name: scope.listed(name) or _telling(special, *scope.range(name)) for name in scope.names}
+    telling = {name: tuple(scope.listed(name) or _telling(special, *scope.range(name))) for name in scope.names}
     if scope.given:
-        return dict(zip(scope.names, _spread([*telling.values()], ROUGH), strict=True))
+        return dict(zip(scope.names, _spread((*telling.values(),), ROUGH), strict=True))
     columns: dict[str, list[Tensor]] = {name: [] for name in scope.names}
     for name in scope.names:
         least, most = scope.range(name)
-        dense = range(least, 1 + min(most, least + min(close, 2 * close // len(scope.names))))
-        alone = torch.tensor(sorted({*telling[name], *(() if scope.listed(name) else dense)}))
+        end = least if scope.listed(name) else 1 + min(most, least + min(close, 2 * close // len(scope.names)))
+        alone = torch.cat([torch.tensor(telling[name]), torch.arange(least, end)]).unique()
         for base in (*(dict.fromkeys(scope.names, n) for n in (1, 2, 33)), *([own] if own else ())):
             for other in scope.names:
                 size = scope.nearest(other, base.get(other, 1))
                 columns[other].append(alone if other == name else torch.full_like(alone, size))
     if len(scope.names) > 1:
-        together = _spread([telling[name] for name in scope.names], Limit.TOGETHER * close)
+        together = _spread((*telling.values(),), Limit.TOGETHER * close)
         for name, column in zip(scope.names, together, strict=True):
             columns[name].append(column)
     return {name: torch.cat(parts) for name, parts in columns.items()}
@@ -243,7 +243,8 @@ def possible_sizes(
     return scope.allowed(scope.computed(columns)) if scope.given else columns
 
 
-def _spread(options: Sequence[Sequence[int]], most: int) -> list[Tensor]:
+@functools.lru_cache(maxsize=8)
+def _spread(options: tuple[tuple[int, ...], ...], most: int) -> list[Tensor]:
     """Combinations of the options, a column for each: all if they are few, else a part of them."""
     if math.prod(map(len, options)) <= most:
         return [*torch.cartesian_prod(*map(torch.tensor, options)).T]
