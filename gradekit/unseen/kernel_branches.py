@@ -378,8 +378,7 @@ def goes(text: KernelText, number: int, branch: KernelBranch, place: Place) -> A
     """Where the branch goes the way that it asks for; None where that does not follow from sizes."""
     op = text.ops[number]
     if op.name == "scf.for":
-        bounds = place.operands(text, number, 0, 3)
-        count = turns(*bounds) if bounds else None
+        count = turns(*place.operands(text, number, 0, 3) or [None] * 3)
         if count is None:
             return None
         return count == 0 if branch.way == NEVER else count == 1 if branch.way == ONCE else count > 1

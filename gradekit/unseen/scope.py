@@ -222,7 +222,7 @@ def tried(
     for name in scope.names:
         least, most = scope.range(name)
         end = least if scope.listed(name) else 1 + min(most, least + min(close, 2 * close // len(scope.names)))
-        alone = torch.cat([torch.tensor(telling[name]), torch.arange(least, end)]).unique()
+        alone = torch.cat([torch.tensor(telling[name]), torch.arange(least, max(least, end))]).unique()
         for base in (*(dict.fromkeys(scope.names, n) for n in (1, 2, 33)), *([own] if own else ())):
             for other in scope.names:
                 size = scope.nearest(other, base.get(other, 1))
