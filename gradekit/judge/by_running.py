@@ -335,7 +335,7 @@ def never_read(
         if explained(comparison, others):
             changed = (one is not other for one, other in zip(inputs, others, strict=True))
             parts = " ".join(itertools.compress(map(_part_that_is_read, unread, names), changed))
-            sentence = f"{parts} The result is as if {number} stood in the place of the others."
+            sentence = f"{parts} The result is as if {number} stood in the place of what is not read."
             hint = "see that the programs of the grid, or a loop in each of them, go over all of it"
             if not number:
                 sentence = f"{parts} The result is as if the others were not there."

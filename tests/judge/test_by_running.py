@@ -174,7 +174,7 @@ def entry(x):
     return out
 """
 SUM = ONE_TILE.replace("OTHER", "0.0").replace("RESULT", "tl.sum(x, axis=0)")
-READ = "Only the first 8 of 11 columns of x are read. The result is as if {} stood in the place of the others."
+READ = "Only the first 8 of 11 columns of x are read. The result is as if {} stood in the place of what is not read."
 
 
 def row_sums(x: torch.Tensor) -> torch.Tensor:
