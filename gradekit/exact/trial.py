@@ -79,6 +79,15 @@ class ExactCall:
         floats = [d for spec in self.specs if (d := getattr(torch, spec.dtype)).is_floating_point]
         return max(floats, key=lambda dtype: torch.finfo(dtype).eps, default=torch.float32)
 
+    @property
+    def misused(self) -> list[RoundingPlace]:
+        """The places that use what they round as is not allowed, or round to less than the inputs have."""
+        if self.allowed is None:
+            return []
+        every = rounding_places(self.program, self.specs[-1] if self.backward else None)
+        is_narrow = lambda place: torch.finfo(getattr(torch, place.dtype)).eps > torch.finfo(self.dtype).eps
+        return [place for place in every if place.use not in (RESULTS, *self.allowed) or is_narrow(place)]
+
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
@@ -237,9 +246,7 @@ class _Trial:
 
     def _hold_roundings(self, part: int, place: int) -> None:
         """Raises Failure where one place that may not round moves the results by more than float32 arithmetic may."""
-        if self.call.allowed is None:
-            return
-        for rounding in self._not_allowed:
+        for rounding in self.call.misused:
             if rounding not in self._rounded:
                 self._rounded[rounding] = _run(self.call, self.exact.rounding_at(rounding.place), self.wide)
             result, allowance = self._rounded[rounding][part], self._in_float32[place].allowance
@@ -252,14 +259,6 @@ class _Trial:
 
     def _known(self, place: int) -> Tensor:
         return self._own[place].exact.isfinite() & self._own[place].native.isfinite()
-
-    @functools.cached_property
-    def _not_allowed(self) -> list[RoundingPlace]:
-        """Those that use what they round as is not allowed, or round to less than the inputs have."""
-        allowed, own = self.call.allowed or (), torch.finfo(self.call.dtype).eps
-        every = rounding_places(self.call.program, self.specs[-1] if self.call.backward else None)
-        is_narrow = lambda place: torch.finfo(getattr(torch, place.dtype)).eps > own
-        return [place for place in every if place.use not in (RESULTS, *allowed) or is_narrow(place)]
 
     # --- words -------------------------------------------------------------------------------------------------------
 

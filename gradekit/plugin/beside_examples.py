@@ -231,6 +231,7 @@ def _tried_now(subject: Subject, first: Example, longest: Example, tallest: Exam
         if large is first or isinstance(call := _exact_call(subject, *large), str):
             continue
         rows = [*_all_far(far, call.specs), *(row for row in named if kind in row.values())]
+        rows += [{}] if call.misused else []  # what is rounded in each turn of a loop, or carried to the next
         for option in _options(large[0].program):
             found += [_on_values(large[0], replace(call, option=option), row, n) for n, row in enumerate(rows, 1)]
     for large in (longest, fullest)[longest is fullest :]:
