@@ -37,10 +37,11 @@ from gradekit.judge.reference import Asked, Reference
 from gradekit.plugin.check_points import claims, worth
 from gradekit.plugin.profiles import Limit
 from gradekit.plugin.run_state import GradingRun
-from gradekit.program import Launch, Program, View, run_steps
+from gradekit.program import Launch, Program, Scalar, View, every_step, run_steps
 from gradekit.relations import holding
 from gradekit.relations.relation import Relation, relations_of
 from gradekit.reuse import SharedCache, shared
+from gradekit.sandbox import TraceError
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.rules import options
 from gradekit.subject.run_cache import key_of
@@ -417,6 +418,8 @@ def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[s
         return {}
     if claims(item, "assert_inputs_unmodified"):
         _assert_new_results(subject)
+    for entry in subject.assignment.domain.values():
+        _assert_right_in_part(subject, entry, right)
     if worth(item).kind is not Kind.CORRECTNESS:
         return {}
     tried = [name for entry in subject.assignment.domain.values() for name in _relations_tried(subject, entry, right)]
@@ -504,6 +507,39 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
         scaled = [holding.assert_scales(subject, *pair) for pair in calls if wanted]
         tried |= {"a scaled loss": None} if any(scaled) else {}
     return [f"called: {way}" for way in tried]
+
+
+def _assert_right_in_part(subject: Subject, entry: EntryDomain, right: RightResults) -> None:
+    """Asks for some of the gradients alone, in the calls with the longest dimensions, each way of their flags, where
+    these launch then what they do not launch for all. Raises Failure where they are others."""
+    names, largest = [argument.name for argument in entry.arguments], dict[Hashable, Example]()
+    for pair in sorted((pair for pair in right.pairs if pair[0].wanted and pair[0].entry == entry.name), key=_size):
+        flags = tuple(arg for arg in pair[0].inputs if isinstance(arg, bool))
+        for axis, size in enumerate(pair[0].inputs[-1].shape):
+            key = pair[0].wanted, pair[0].part, flags, axis
+            if key not in largest or size >= largest[key][0].inputs[-1].shape[axis]:
+                largest[key] = pair
+    for seen, expected in {id(pair): pair for pair in largest.values()}.values():
+        for way in holding.ways_of(seen, names):
+            if not way.name and _does_more(subject, seen, way.wanted):
+                holding.assert_called(subject, seen, expected, way)
+
+
+def _does_more(subject: Subject, seen: Observation, wanted: tuple[int, ...]) -> bool:
+    """Whether a call launches something where the gradients `wanted` alone are asked for that it does not for all."""
+    try:
+        return not _launched(subject.traced(seen.entry, seen.inputs, wanted)) <= _launched(seen.program)
+    except TraceError:
+        return True
+
+
+def _launched(program: Program) -> set[Hashable]:
+    """The kernels that a program launches, with their grids and numbers."""
+    launches = (step for step in every_step(program.steps) if isinstance(step, Launch))
+    return {
+        (program.kernels[one.kernel].unaligned, one.grid, *(arg for arg in one.args if isinstance(arg, Scalar)))
+        for one in launches
+    }  # fmt: skip
 
 
 def _strides_of_upstream(pair: Example) -> int:

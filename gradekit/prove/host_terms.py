@@ -16,6 +16,8 @@ Leaf = tuple[str | int, ...]
 
 LEAVES = ("size", "stride", "offset", "scalar")
 OPERATIONS = ("+", "-", "*", "//", "%")
+ADDRESSES = 1 << 62
+"""Numbers from here on say where a storage lies."""
 RELATIONS = ("<", "<=", "==")
 """Those of `gradekit.origins.Condition`."""
 
@@ -109,7 +111,7 @@ def _described(terms: Sequence[Leaf], number: int, name: Callable[[Leaf], str], 
     term = terms[number] if 0 <= number < len(terms) and depth < 9 else ("",)
     parts = [_described(terms, n, name, depth + 1) for n in operands(term, number)]
     if term[0] == "number":
-        return str(term[1])
+        return str(term[1]) if int(term[1]) < ADDRESSES else "address"
     if term[0] in LEAVES:
         return name(term)
     if len(parts) == 1:

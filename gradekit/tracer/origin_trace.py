@@ -469,6 +469,14 @@ class Exploring(Following):
     def __init__(self, recorder: Any, around: Any) -> None:
         super().__init__(recorder, around)
         self.launched: list[LaunchedNames] = []
+        self._answers[torch.Tensor.data_ptr] = self._address
+
+    def _address(self, tensor: torch.Tensor) -> Any:
+        """What `data_ptr()` answers, which tells where in its memory a tensor begins."""
+        with DisableTorchFunction():
+            address, size = self.recorder.address(tensor), tensor.element_size()
+        begin = self._storage_offset(tensor)
+        return address - int(begin) * size + begin * size if address else address
 
     def _run(self, run: Any, jit: Any, args: Any, grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Any:
         bound = bound_arguments(jit, args, kwargs)
