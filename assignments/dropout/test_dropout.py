@@ -257,7 +257,8 @@ def test_no_mask_in_memory(submission, call):
     assert_allocates(result, only_the_result=True)
     assert_inputs_unmodified(result)
     both = submission.dropout.gradient(x, p, seed, upstream=upstream)
-    assert_allocates(both, only_the_result=False, at_most_bytes=2 * x.nbytes)
+    copied = 0 if upstream.is_contiguous else upstream.nbytes
+    assert_allocates(both, only_the_result=False, at_most_bytes=2 * x.nbytes + copied)
     checked_mask(submission, x, p, seed)
 
 

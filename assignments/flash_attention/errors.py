@@ -83,8 +83,13 @@ class AttentionErrors:
         """Of S, and so the relative error of P: 0 where P is."""
         scale, k = abs(self.sm_scale), self.k.mT
         highest = self.scores.masked_fill(self.unreached, 0.0).abs().amax(-1, keepdim=True)
-        error = scale * self._product(self.q, k, self.rounding.operand * self.q.abs(), self.unscaled)
+        error = scale * self._product(self.q, k, self._query_error, self.unscaled)
         return (error + self.rounding.sum(highest, self.q.shape[-1])).masked_fill(self.unreached, 0.0)
+
+    @cached_property
+    def _query_error(self) -> Tensor:
+        """Of Q, which may become a factor as sm_scale * Q: what is small may underflow there."""
+        return self.rounding.factor(self.sm_scale * self.q) / abs(self.sm_scale)
 
     @cached_property
     def output(self) -> Tensor:
@@ -103,7 +108,8 @@ class AttentionErrors:
         own = p * self._product(grad, self.v.mT, self.rounding.lost(grad), dp) + self._factor(ds)
         of_delta, moved = self._delta_error(grad, dp), (ds * relative).abs()
         dq = times(moved, self.k.abs()) + self._product(ds, self.k, own) + of_delta * times(p, self.k).abs()
-        dk = times(moved.mT, self.q.abs()) + self._product(ds.mT, self.q, (own + p * of_delta).mT)
+        of_scores = self._product(ds.mT, self.q, (own + p * of_delta).mT, of_b=self._query_error)
+        dk = times(moved.mT, self.q.abs()) + of_scores
         dv = times((p * relative).mT, grad.abs()) + self._product(p.mT, grad, self._weight_factor.mT, is_size=True)
         return scale * dq, scale * dk, dv
 
@@ -141,13 +147,16 @@ class AttentionErrors:
         return (self.weights * grown).clamp(max=1.0)
 
     def _product(
-        self, a: Tensor, b: Tensor, of_a: Tensor, whole: Tensor | None = None, *, is_size: bool = False
-    ) -> Tensor:
+        self, a: Tensor, b: Tensor, of_a: Tensor, whole: Tensor | None = None, *,
+        of_b: Tensor | None = None, is_size: bool = False,
+    ) -> Tensor:  # fmt: skip
         """Of a @ b, the `whole` if it is known, where a (which `is_size` where nothing of it is negative) has the errors
-        `of_a`, and b is an input. What TF32 drops makes the whole smaller."""
+        `of_a`, and b is an input, or has the errors `of_b`. What TF32 drops makes the whole smaller."""
         unit, size = self.rounding, a if is_size else a.abs()
         own = added(of_a, b) + (added(size, unit.lost(b)) if unit.is_tf32 else 0.0)
-        return torch.maximum(own, unit.cut * (times(a, b) if whole is None else whole).abs()) + unit.sum(times(size, b.abs()), a.shape[-1])
+        own = own if of_b is None else torch.hypot(own, added(of_b.mT, a.mT).mT)
+        cut = unit.cut * (times(a, b) if whole is None else whole).abs()
+        return torch.maximum(own, cut) + unit.sum(times(size, b.abs()), a.shape[-1])
 
     @cached_property
     def _weight_factor(self) -> Tensor:

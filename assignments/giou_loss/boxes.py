@@ -31,15 +31,15 @@ def of_four(make: Profile) -> Profile:
 @value_kind("boxes")
 @of_four
 def boxes(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Boxes anywhere, in steps of 2**-15; behind the first four in larger ones: images may have thousands of pixels."""
-    return _anywhere(shape, generator) * _growing(shape)
+    """Boxes anywhere, in steps of 2**-15; behind the first four in larger ones: coordinates may be up to a million."""
+    return _anywhere(shape, generator) * _growing(shape, dtype)
 
 
 @value_kind("boxes_between")
 @of_four
 def boxes_between(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Boxes half a step beside those of `boxes`: in float32 no sides coincide, so that gradients are unique."""
-    return (_anywhere(shape, generator) + 2.0**-16) * _growing(shape)
+    return (_anywhere(shape, generator) + 2.0**-16) * _growing(shape, dtype)
 
 
 @value_kind("boxes_even")
@@ -150,10 +150,10 @@ def _anywhere(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tenso
     return torch.cat([corner, corner + size], dim=-1) / (1 << 15)
 
 
-def _growing(shape: tuple[int, ...]) -> torch.Tensor:
-    """A power of two from 1 to 128 for each box, the next one after every four boxes."""
+def _growing(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """A power of two for each box, a larger one after every four boxes: from 1 to 4096, in float16 to 256."""
     number = torch.arange(math.prod(shape[:-1])).reshape(*shape[:-1], 1)
-    return 2.0 ** (number // 4 % 8)
+    return 2.0 ** ((number // 4 % 8) * (8 if dtype is torch.float16 else 12) // 7)
 
 
 def _drawn(below: int, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """The bounds for attention: right algorithms stay well inside, in every dtype and in TF32; lower precision does not."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,15 +51,18 @@ def factor(value: Tensor, dtype: torch.dtype) -> Tensor:
     return (value.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
 
 
-def kernel(q: Tensor, k: Tensor, v: Tensor, grad: Tensor, scale: float) -> list[Tensor]:
-    """The result and its gradients as a kernel on tensor cores computes them, rounding what it may."""
+def kernel(
+    q: Tensor, k: Tensor, v: Tensor, grad: Tensor, scale: float, keeps_scaled: bool = False
+) -> list[Tensor]:
+    """The result and its gradients as a kernel on tensor cores computes them, rounding what it may; one that
+    `keeps_scaled` has no other q than q * scale."""
     dtype = q.dtype
     a, b, c, g = (factor(x.float(), dtype) for x in (q * scale, k, v, grad))
     weights = torch.softmax(a.to(dtype).float() @ b.mT, -1)
     out = (factor(weights, dtype) @ c).to(dtype)
     d_scores = weights * (g @ c.mT - (out.float() * grad.float()).sum(-1, keepdim=True))
     rounded = factor(d_scores, dtype)
-    dq, dk = rounded @ b * scale, rounded.mT @ factor(q.float(), dtype) * scale
+    dq, dk = rounded @ b * scale, rounded.mT @ (a if keeps_scaled else factor(q.float(), dtype) * scale)
     return [out, *(x.to(dtype) for x in (dq, dk, factor(weights, dtype).mT @ g))]
 
 
@@ -75,6 +79,19 @@ def test_a_right_kernel_stays_inside(dtype: str, profile: str) -> None:
         found = kernel(*(x.tensor() for x in specs), scale)
         worst = [Comparison(f, r).error.max().item() for f, r in zip(found, references(specs, scale), strict=True)]
         assert max(worst) < 0.8, (size, width, worst)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("profile", ["normal", "faint"])
+def test_a_kernel_may_make_the_gradient_of_k_from_q_times_the_scale_which_may_underflow(
+    dtype: str, profile: str
+) -> None:
+    for size, width in SIZES:
+        q, *others = inputs(dtype, size, width, profile)
+        specs = [q, *(replace(one, profile="normal") for one in others)]
+        found = kernel(*(x.tensor() for x in specs), width**-0.5, keeps_scaled=True)[2]
+        worst = Comparison(found, references(specs, width**-0.5)[2]).error.max().item()
+        assert worst < 0.9, (size, width, worst)
 
 
 def large_scores(dtype: str) -> tuple[list[Input], Reference]:
