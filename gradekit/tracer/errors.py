@@ -249,9 +249,9 @@ def beginning(source: str, name: str, node: ast.AST, first_line: int) -> str:
 
 def made_below(source: str, name: str, node: ast.AST, first_line: int) -> str:
     """A sentence on the line below `node` that alone gives `name` a value; "" where there is none, or a line above."""
-    first = next(iter(_assignments(source, name)), None)
-    is_below = first is not None and first.lineno > getattr(node, "lineno", 0)
-    return f"`{name}` gets its value below, on line {first_line + first.lineno - 1}." if first and is_below else ""
+    own = getattr(node, "lineno", 0)
+    lines = [one.lineno for one in _assignments(source, name) if one.lineno != own]
+    return f"`{name}` gets its value below, on line {first_line + lines[0] - 1}." if lines and lines[0] > own else ""
 
 
 def of_the_host(source: str, node: ast.AST | None) -> str:

@@ -91,9 +91,10 @@ def test_a_variable_that_changes_in_a_loop_is_named_where_it_begins() -> None:
     assert f"`acc` begins on line {mistake.line - 1}: `acc = 0`." in refused(mistake).message
 
 
-def test_a_name_that_a_line_below_gives_a_value_is_told_to_come_before() -> None:
+@pytest.mark.parametrize("use", ["y = late + 1", "late = late + 1"])
+def test_a_name_that_a_line_below_gives_a_value_is_told_to_come_before(use: str) -> None:
     """Where a line above has given it one, in a branch say, the order is not what is wrong"""
-    below = Broken("below", "", "y = late + 1", body="y = late + 1\nlate = tl.load(x_ptr)\ntl.store(out_ptr, y)")
+    below = Broken("below", "", use, body=f"{use}\nlate = tl.load(x_ptr)\ntl.store(out_ptr, late)")
     assert f"`late` gets its value below, on line {below.line + 1}." in refused(below).message
     branch = "if n > 8:\n    late = 1.0\ny = late + 1\nlate = 2.0\ntl.store(out_ptr, late + y)"
     assert "below" not in refused(Broken("branch", "", "y = late", body=branch)).message
