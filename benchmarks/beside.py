@@ -76,10 +76,9 @@ class Shares:
 
 def watch(shares: Shares) -> None:
     """Has the calls of each mechanism counted."""
-    from gradekit import engine
+    from gradekit import engine, relations
     from gradekit.exact.trial import _Trial
     from gradekit.plugin import beside_examples, check_run, further_run
-    from gradekit.relations import holding
     from gradekit.unseen.host_inputs import HostInputs
 
     assert check_run
@@ -106,8 +105,8 @@ def watch(shares: Shares) -> None:
         (beside_examples, "exact_runs", "exact runs"),
         (beside_examples, "relations", "relations"),
         (beside_examples, "_assert_right_after_other_sizes", "kept memory"),
-        (holding, "assert_independent", "repeated calls"),
-        (holding, "assert_computes_anew", "repeated calls"),
+        (relations, "assert_independent", "repeated calls"),
+        (relations, "assert_computes_anew", "repeated calls"),
     ):
         _everywhere(getattr(module, name), shares.timed(mechanism, getattr(module, name)))
 

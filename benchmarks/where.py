@@ -42,7 +42,7 @@ PHASES = {
     "engine": ("gradekit/engine/",),
     "references": ("judge/reference",),
     "further inputs": ("gradekit/unseen/", "plugin/further"),
-    "relations": ("gradekit/relations/", "plugin/beside_examples.py"),
+    "relations": ("gradekit/relations.py", "plugin/beside_examples.py"),
     "judge": ("gradekit/judge/",),
     "drawing": ("gradekit/inputs/", "/hypothesis/", "plugin/design.py", "plugin/example"),
     "report": ("gradekit/report/", "plugin/check_results.py"),

@@ -31,8 +31,7 @@ _OFFERED = {
     "gradekit.subject.runs": ("Observation",),
     "gradekit.subject.timed_call": ("assert_peak_memory", "assert_speed", "at_least"),
     "gradekit.session": ("check", "view"),
-    "gradekit.relations.holding": ("assert_independent", "assert_relation"),
-    "gradekit.relations.relation": ("Relation", "relations_of"),
+    "gradekit.relations": ("Relation", "assert_independent", "assert_relation", "relations_of"),
 }  # fmt: skip
 
 _HOME = {name: module for module, names in _OFFERED.items() for name in names}

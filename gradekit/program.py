@@ -70,7 +70,7 @@ class Fold:
     period: int
     kept: int
 
-    def held(self, view: View) -> View:
+    def in_memory(self, view: View) -> View:
         """A view of the tensor as one of what memory holds."""
         size = ITEMSIZE[view.dtype]
         ends = (divmod(number * size, self.period) for number in (view.offset, *view.stride))
@@ -110,9 +110,9 @@ class View:
         return Fold(step * ITEMSIZE[self.dtype], kept * ITEMSIZE[self.dtype]) if kept < step else None
 
     @property
-    def held(self) -> View:
+    def in_memory(self) -> View:
         """As a view of what memory holds."""
-        return self.fold.held(self) if self.fold else self
+        return self.fold.in_memory(self) if self.fold else self
 
     @property
     def expanded(self) -> bool:
@@ -420,12 +420,12 @@ def folded(program: Program) -> Program:
     """The program of a call with tensors that memory does not hold as they lie."""
     folds = {view.storage: view.fold for view in program.inputs if view.fold}
 
-    def held(part: Any) -> Any:
+    def in_memory(part: Any) -> Any:
         if isinstance(part, View) and part.storage in folds:
-            return folds[part.storage].held(part)
+            return folds[part.storage].in_memory(part)
         return part if isinstance(part, Launch) else None
 
-    inputs, steps, results = (replaced(part, held) for part in (program.inputs, program.steps, program.results))
+    inputs, steps, results = (replaced(part, in_memory) for part in (program.inputs, program.steps, program.results))
     sizes = {view.storage: view.reach * ITEMSIZE[view.dtype] for view in inputs if view.storage in folds}
     storages = program.storages | sizes
     found = replace(program, inputs=inputs, storages=storages, steps=steps, results=results, folds=folds)

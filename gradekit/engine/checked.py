@@ -287,7 +287,7 @@ class CheckedMemory(LaunchMemory):
             mine = lanes.keep(owners == owner)
             index = (mine.index - owner * ADDRESS_GAP).div(lanes.itemsize, rounding_mode="floor")
             storage = self.storages.get(owner)
-            yield replace(mine, index=storage.held(index, lanes.itemsize) if storage else index, storage=storage)
+            yield replace(mine, index=storage.places_of(index, lanes.itemsize) if storage else index, storage=storage)
 
     def _inside(self, cause: Cause, lanes: Lanes) -> Lanes:
         """Those that are in bounds; the others are an incident."""

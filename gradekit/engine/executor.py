@@ -24,7 +24,7 @@ from gradekit.engine.frame import LaunchContext
 from gradekit.engine.host import ForbiddenOp, compute, is_whole, read, write
 from gradekit.engine.kernel_facts import KernelFacts, facts, parsed
 from gradekit.engine.launch import bind, run_programs
-from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
+from gradekit.engine.memory import Memory, covered, everywhere, view_bytes
 from gradekit.engine.observer import Observer
 from gradekit.engine.promises import misaligned_arguments
 from gradekit.engine.ttir import Module
@@ -315,7 +315,7 @@ def _seen(data: Tensor, itemsize: int, tensors: Sequence[tuple[View, Tensor]]) -
     seen: Tensor | None = None
     for view, _ in tensors:
         size = ITEMSIZE[view.dtype]
-        mine = gaps(data.numel(), size, view.shape, view.stride, view.offset)
+        mine = covered(data.numel(), size, view.shape, view.stride, view.offset)
         if mine is None:
             return None
         mine = mine.repeat_interleave(size // itemsize)

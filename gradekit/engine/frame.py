@@ -151,7 +151,7 @@ class Frame:
         """What `op` asks of the memory."""
         if pointer.storage is not None and pointer.storage.fold is not None:
             elements = dense(pointer.offset, torch.int64, (self.count, *tile))
-            pointer = Pointer(pointer.storage, pointer.storage.held(elements, pointer.itemsize), pointer.itemsize)
+            pointer = Pointer(pointer.storage, pointer.storage.places_of(elements, pointer.itemsize), pointer.itemsize)
         site = self._site(op) if self.context.memory.explains else None
         access = Access(pointer, mask, (self.count, *tile), site)
         if self.context.observe is not None:  # kept for nobody else: it would keep tensors alive

@@ -43,7 +43,7 @@ class Storage:
         """How many whole elements of `itemsize` bytes it holds."""
         return self.data.numel() // itemsize
 
-    def held(self, elements: Tensor, itemsize: int) -> Tensor:
+    def places_of(self, elements: Tensor, itemsize: int) -> Tensor:
         """Elements (int64) as kernels know them, by their places in `data`: outside of it where it keeps none."""
         if self.fold is None:
             return elements
@@ -208,7 +208,7 @@ def view_bytes(tensor: Tensor) -> Tensor:
 
 
 @functools.lru_cache(maxsize=256)
-def gaps(nbytes: int, itemsize: int, shape: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Tensor | None:
+def covered(nbytes: int, itemsize: int, shape: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Tensor | None:
     """Which elements of a storage a view has: bool [nbytes // itemsize]; None where it has all. Shared: never write to
     it."""
     seen = torch.zeros(nbytes // itemsize, dtype=torch.bool)

@@ -59,7 +59,7 @@ def _of_addresses(addresses: Tensor, active: Tensor, itemsize: int, memory: Memo
     if storage is None:
         return TouchedElements(None, addresses, active, itemsize)
     inside = active & (gaps == storage.address // ADDRESS_GAP)
-    elements = storage.held((addresses - storage.address) // itemsize, itemsize)
+    elements = storage.places_of((addresses - storage.address) // itemsize, itemsize)
     return TouchedElements(storage, elements, inside, itemsize)
 
 

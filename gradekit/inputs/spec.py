@@ -128,7 +128,7 @@ class Input:
 
     @property
     def _reach(self) -> int:
-        return self.view(0).held.reach
+        return self.view(0).in_memory.reach
 
     @property
     def identity(self) -> Any:
@@ -151,8 +151,8 @@ class Input:
         return (strided, self.numel, len(self.shape), self.offset, _DTYPE_ORDER[self.dtype], profile, self.seed)
 
     def tensor(self) -> torch.Tensor:
-        """The CPU tensor, with exactly these strides and offset, or those of `View.held`; treat it as read-only, for it
-        is shared. Elements of its storage that the view does not reach are poison: NaN, or the largest integer. Raises
+        """The CPU tensor, with exactly these strides and offset, or those of `View.in_memory`; it is shared: treat it as
+        read-only. Elements of its storage that the view does not reach are poison: NaN, or the largest integer. Raises
         BrokenPromise where its kind of values gives others than the domain promises."""
         found = _tensors.get(self)
         if found is None:
@@ -290,6 +290,6 @@ def _tensor(spec: Input) -> torch.Tensor:
     own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
     generator = torch.Generator().manual_seed(spec.seed)
     made = _kept(spec, value_kinds.make(spec.profile, own, dtype, generator))
-    held = spec.view(0).held
+    held = spec.view(0).in_memory
     storage.as_strided(own, held.stride, held.offset).copy_(made)
     return storage.as_strided(spec.shape, held.stride, held.offset)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 
+from gradekit import relations as related
 from gradekit.domain import EntryDomain
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.trials import kept_memory
@@ -38,8 +39,6 @@ from gradekit.plugin.check_points import claims, worth
 from gradekit.plugin.profiles import Limit
 from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, Scalar, View, every_step, run_steps
-from gradekit.relations import holding
-from gradekit.relations.relation import Relation, relations_of
 from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import TraceError
 from gradekit.subject.call_spec import call_spec
@@ -72,13 +71,13 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
         for part in {seen.part for seen, _ in examples}:
             for outcome in outcomes if part is None else outcomes[part : part + 1]:
                 if isinstance(outcome, Failure):
-                    raise _shown_of(outcome, run.subject, examples[0][0])
+                    raise _with_its_call(outcome, run.subject, examples[0][0])
                 found.append(outcome)
     untried = max(len(first) - Limit.FORMS, 0) + max(len(others) - Limit.WAYS, 0)
     return {"exact": _as_data(found, untried)} if found else {}
 
 
-def _shown_of(failure: Failure, subject: Subject, seen: Observation) -> Failure:
+def _with_its_call(failure: Failure, subject: Subject, seen: Observation) -> Failure:
     """The failure, with the call that it is about as the subject's last one, which the report shows; or else the
     example `seen`, which that call differs from by its values."""
     shown = Call(seen.entry, seen.inputs, seen, seen.wanted)
@@ -432,15 +431,15 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
     forward = sorted((pair for pair in pairs if not pair[0].wanted and len(pair[1]) == 1), key=_size, reverse=True)
     call = getattr(subject, entry.name)
     tried = []
-    for relation in relations_of(entry):
+    for relation in related.relations_of(entry):
         if any(_holds(relation, call, seen, wanted[0]) for seen, wanted in forward[: Limit.TRIED]):
             tried.append(f"{relation.kind} {relation.name}")
     if entry.relations.independent and pairs:
         again = _spread(pairs, Limit.AGAIN)
         for place, (seen, expected) in enumerate(again, 1):
-            holding.assert_independent(subject, seen, expected, Limit.REPEATED if place == len(again) else 1, place)
+            related.assert_independent(subject, seen, expected, Limit.REPEATED if place == len(again) else 1, place)
         for seen, expected in _in_each_layout(sorted(pairs, key=_size, reverse=True)):
-            holding.assert_computes_anew(subject, seen, expected)
+            related.assert_computes_anew(subject, seen, expected)
         tried.append("independent")
     return tried + _called_in_ways(subject, entry, pairs)
 
@@ -456,8 +455,8 @@ def _assert_right_after_other_sizes(subject: Subject, right: RightResults) -> No
         alike = [one for one, _ in mine if (one.entry, one.wanted, len(one.inputs)) == given]
         others = {_shapes(one): one for one in alike if kept & kept_memory(one.program)}
         for shapes in sorted(others.keys() - {_shapes(seen)}, reverse=True)[: Limit.TRIED]:
-            again, says = subject.after(seen, others[shapes]), holding.CALLED_AGAIN.format(seen.entry)
-            holding.assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
+            again, says = subject.after(seen, others[shapes]), related.CALLED_AGAIN.format(seen.entry)
+            related.assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
 
 
 def _shapes(seen: Observation) -> tuple[tuple[int, ...], ...]:
@@ -490,21 +489,21 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
         alike.sort(key=_size)
         calls = _spread(alike[: 2 * Limit.AGAIN], Limit.AGAIN)[::-1]
         strided = sorted(alike, key=_strides_of_upstream, reverse=True)[: Limit.AGAIN] if wanted else calls
-        for number, way in enumerate(holding.ways_of(calls[0][0], names) if calls else ()):
-            of_layouts = [*_in_each_layout(alike)] if way.name == holding.TWICE else []
+        for number, way in enumerate(related.ways_of(calls[0][0], names) if calls else ()):
+            of_layouts = [*_in_each_layout(alike)] if way.name == related.TWICE else []
             mine = calls if way.name else strided
             for seen, expected in of_layouts or [mine[number % len(mine)]]:
-                holding.assert_called(subject, seen, expected, way)
+                related.assert_called(subject, seen, expected, way)
             tried[way.name or "gradients in part"] = None
         for pair in [one.split() for one in entry.aliases if {*one.split()} <= {names[place] for place in wanted}]:
             first, second = map(names.index, pair)
-            shared = next((holding.in_one_memory(seen, expected, first, second) for seen, expected in calls), None)
+            shared = next((related.in_one_memory(seen, expected, first, second) for seen, expected in calls), None)
             if shared is not None:
                 seen, expected = shared
                 says = f"Where {pair[0]} and {pair[1]} lie in one memory"
-                holding.assert_called(subject, seen, expected, holding.Way("", says, seen.wanted))
+                related.assert_called(subject, seen, expected, related.Way("", says, seen.wanted))
                 tried["arguments in one memory"] = None
-        scaled = [holding.assert_scales(subject, *pair) for pair in calls if wanted]
+        scaled = [related.assert_scales(subject, *pair) for pair in calls if wanted]
         tried |= {"a scaled loss": None} if any(scaled) else {}
     return [f"called: {way}" for way in tried]
 
@@ -520,9 +519,9 @@ def _assert_right_in_part(subject: Subject, entry: EntryDomain, right: RightResu
             if key not in largest or size >= largest[key][0].inputs[-1].shape[axis]:
                 largest[key] = pair
     for seen, expected in {id(pair): pair for pair in largest.values()}.values():
-        for way in holding.ways_of(seen, names):
+        for way in related.ways_of(seen, names):
             if not way.name and _does_more(subject, seen, way.wanted):
-                holding.assert_called(subject, seen, expected, way)
+                related.assert_called(subject, seen, expected, way)
 
 
 def _does_more(subject: Subject, seen: Observation, wanted: tuple[int, ...]) -> bool:
@@ -549,16 +548,18 @@ def _strides_of_upstream(pair: Example) -> int:
     return sum(size > 1 and step != plain for size, step, plain in each)
 
 
-def _holds(relation: Relation, call: Callable[..., Observation], seen: Observation, expected: Reference) -> bool:
+def _holds(
+    relation: related.Relation, call: Callable[..., Observation], seen: Observation, expected: Reference
+) -> bool:
     """`assert_relation`, whose failure can be tried on a subject of another text."""
 
     def repeat(subject: Subject) -> None:
         another = getattr(subject, seen.entry)
         assert_close(another(*seen.inputs), [expected])
-        holding.assert_relation(relation, another, seen.inputs, expected)
+        related.assert_relation(relation, another, seen.inputs, expected)
 
     try:
-        return holding.assert_relation(relation, call, seen.inputs, expected)
+        return related.assert_relation(relation, call, seen.inputs, expected)
     except Failure as failure:
         failure.repeat = repeat
         raise

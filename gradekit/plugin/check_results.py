@@ -61,13 +61,13 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
         verdict = _diagnosed(verdict, evidence.diagnosis)
     has_place = verdict.line is not None or verdict.source is not None or run.rejection
     if run.submission and verdict.outcome is Outcome.FAILED and not has_place and run.request.options.diagnose:
-        with run.of_a_cause(evidence.details):
+        with run.looking_for_a_cause(evidence.details):
             verdict = replace(verdict, line=blamed_line(verdict, evidence, run.submission.text))
     possible = run.possible.get(item.nodeid, 0.0)
     source = run.submission.line(verdict.line) if run.submission and verdict.line else None
     failed = verdict.outcome is Outcome.FAILED and not run.rejection
     example = None
-    with run.of_a_cause(evidence.details):
+    with run.looking_for_a_cause(evidence.details):
         example = counterexample(item, run, error, evidence) if failed else None
     trivially = {"trivially": "right"} if run.trivial is not None and run.trivial.all_right() else {}
     return Check(

@@ -93,7 +93,7 @@ class CheckRun:
                 self.evidence.details |= proofs(self.item, self.run) | relations(self.item, self.run, right)
                 self.evidence.details |= exact_runs(self.item, self.run, right)
             except BaseException as error:
-                with self.run.of_a_cause(self.evidence.details):
+                with self.run.looking_for_a_cause(self.evidence.details):
                     self._trace_back(error)
                 self._note_last_call()
                 if self.run.request.options.diagnose:
@@ -165,11 +165,11 @@ class CheckRun:
     def _diagnose(self, error: BaseException) -> None:
         evidence, failed, used = self.evidence, self.evidence.repeated or error, self._tutored
         for way in (self._of_earlier_calls, lambda error: self._mended(error, failed)):
-            with self.run.of_a_cause(evidence.details):
+            with self.run.looking_for_a_cause(evidence.details):
                 evidence.diagnosis = evidence.diagnosis or way(error)
-        with self.run.of_a_cause(evidence.details):
+        with self.run.looking_for_a_cause(evidence.details):
             evidence.diagnosis = diagnosis(failed, evidence, self.run, evidence.diagnosis)
-        with self.run.of_a_cause(evidence.details):
+        with self.run.looking_for_a_cause(evidence.details):
             evidence.details |= pictured(evidence.call, failed, self.run)
         evidence.details |= {"tutoring": self._tutored - used} if self._tutored > used else {}
 

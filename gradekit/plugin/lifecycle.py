@@ -171,7 +171,7 @@ class GradingPlugin:
     def _settle(self) -> None:
         """Takes back what was said of failed checks; says what all show together, and what the mend told leaves."""
         run = self.run
-        with run.of_a_cause({}):
+        with run.looking_for_a_cause({}):
             for name, found in run.tutor.settled().items() if run.tutor is not None else ():
                 item = next(item for item in run.items if item.name == name)
                 number = next(number for number, check in enumerate(run.checks) if check.id == name)

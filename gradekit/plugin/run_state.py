@@ -159,7 +159,7 @@ class GradingRun:
         self.rejection = _missing_entry(self.request.assignment.entry, self.submission, loaded)
 
     @contextlib.contextmanager
-    def of_a_cause(self, details: dict[str, Any]) -> Iterator[None]:
+    def looking_for_a_cause(self, details: dict[str, Any]) -> Iterator[None]:
         """Leaves the block, which looks for a cause, at its first error: `details` of a check and the notes have it."""
         try:
             yield

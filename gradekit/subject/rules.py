@@ -430,7 +430,7 @@ class Soundness:
         self._reader.start()
 
     @contextlib.contextmanager
-    def held(self, program: Program, entry: str) -> Iterator[None]:
+    def answers_for(self, program: Program, entry: str) -> Iterator[None]:
         """Open while the engine runs what `entry` became. Raises Failure for a forged program, or too little memory."""
         if not all(self._is_accepted(kernel.unaligned) for kernel in program.kernels.values()):
             raise _forged(entry)

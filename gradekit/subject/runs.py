@@ -350,7 +350,7 @@ class Runs:
             )  # fmt: skip
 
         def run_it() -> engine.RunResult:
-            with rules.within_budget(case.entry, label), self.soundness.held(case.program, case.entry):
+            with rules.within_budget(case.entry, label), self.soundness.answers_for(case.program, case.entry):
                 if some is not None:
                     return some.run(case.tensors, option, allow, budget)
                 return engine.run_with_trials(case.program, once, case.number, case.other_tensors)
@@ -374,7 +374,7 @@ class Runs:
         budget = engine.Budget(Limit.HURRY, self._most_bytes(case))
         try:
             some = SomePrograms.of(case.program, option)
-            with self.soundness.held(case.program, case.entry):
+            with self.soundness.answers_for(case.program, case.entry):
                 ran = some.run(case.tensors, option, self.assignment.allow, budget)
                 counted = engine.count(case.program, case.tensors, chosen=option, budget=budget)
         except OverBudget:

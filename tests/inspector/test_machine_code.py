@@ -23,23 +23,7 @@ SASS = """\
         /*0050*/                   STL.64 [R1+0x8], R2 ;
 """
 
-PTX = """\
-	.file	1 "submission.py"
-	.file	2 "/x/standard.py"
-	.loc	1 12 5 // submission.py:12:5
-	@%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
-	.loc	2 43 13, function_name $L__info_string0, inlined_at 1 17 24 // standard.py:43:13
-	st.global.b16 [ %rd2 + 0 ], { %rs1 };
-	cp.async.cg.shared.global [ %r13 + 0 ], [ %rd15 + 0 ], 0x10, %r14;
-	cp.async.ca.shared.global [ %r13 + 0 ], [ %rd15 + 0 ], 0x4, %r14;
-	cp.async.commit_group;
-	.loc	1 44 3
-	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 { %r1 }, { %r2 }, { %r3 }, { %r1 };
-	fma.rn.f32 	%r5, %r6, %r7, %r8;
-	.loc	2 3 1
-	@%p2 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];
-	cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r2, %r3}], [%r1];
-"""
+PTX = beside(__file__)["ptx"]
 
 AMDGCN = beside(__file__)["amdgcn"]
 

@@ -13,6 +13,7 @@ from gradekit.interpreter.kernel_walk import KernelWalk
 from gradekit.interpreter.tile_values import NotWalked, TileMemory
 from gradekit.interpreter.walk import Code, Returned, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import ParsedSource
+from tests.beside import beside
 
 
 def kernel_walk(substitution: Substitution | None = None, watched: Watched | None = None, most: int = 10**9) -> KernelWalk:
@@ -67,24 +68,7 @@ def test_what_is_not_understood_is_refused(walk: Any, text: str) -> None:
         returned(walk(), text, n=4)
 
 
-PLAN = """class Plan:
-    LEAST = 2
-
-    def __init__(self, n, step=1):
-        self.n = n * step
-
-    @staticmethod
-    def double(n):
-        return 2 * n
-
-    @property
-    def tiles(self):
-        return self.n // self.LEAST
-
-    def __call__(self, more):
-        return self.tiles + more
-
-"""
+PLAN = beside(__file__)["plan"]
 SHAPE = "@dataclass\nclass Shape:\n    rows: int\n    cols: int = 3\n\n    def size(self):\n        return self.rows * self.cols\n"
 
 

@@ -19,6 +19,7 @@ from gradekit.plugin.check_results import CheckEvidence, diagnosis
 from gradekit.program import Program, View
 from gradekit.sandbox import Tracer
 from gradekit.submission import Submission
+from tests.beside import beside
 
 HEAD = """\
 import torch, triton
@@ -42,26 +43,7 @@ IN_A_LOOP = """
     for step in range(3):
         y = y * 1e30
     y = y - y"""
-SCRATCH = """
-import torch, triton
-import triton.language as tl
-
-@triton.jit
-def first(x_ptr, scratch_ptr, N, BLOCK: tl.constexpr):
-    n = tl.arange(0, BLOCK)
-    tl.store(scratch_ptr + n, tl.sqrt(tl.load(x_ptr + n, mask=n < N)), mask=n < N)
-
-@triton.jit
-def second(scratch_ptr, out_ptr, N, BLOCK: tl.constexpr):
-    n = tl.arange(0, BLOCK)
-    tl.store(out_ptr + n, tl.load(scratch_ptr + n, mask=n < N) + 1.0, mask=n < N)
-
-def entry(x):
-    scratch, out = torch.empty_like(x), torch.empty_like(x)
-    first[(1,)](x, scratch, x.numel(), BLOCK=8)
-    second[(1,)](scratch, out, x.numel(), BLOCK=8)
-    return out
-"""
+SCRATCH = beside(__file__)["scratch"]
 X = torch.tensor([1.0, 2.0, 4.0, 8.0, 100.0, -3.0])
 
 

@@ -298,6 +298,6 @@ def test_what_a_mend_leaves_wrong_is_noted_where_the_report_tells_that_mend() ->
     left, failed = "With line 16 changed as its hint says, this still fails: test_b.", Check("test_a", "", Kind.CORRECTNESS, Outcome.FAILED, 0, 1)
     for line, notes in ((16, [left]), (1, []), (17, [])):
         tutor, checks = SimpleNamespace(settled=dict, left=left), [replace(failed, source=SourceLine(line, ""))]
-        run = SimpleNamespace(tutor=tutor, notes=[], checks=checks, of_a_cause=lambda details: nullcontext())
+        run = SimpleNamespace(tutor=tutor, notes=[], checks=checks, looking_for_a_cause=lambda details: nullcontext())
         GradingPlugin._settle(SimpleNamespace(run=run))  # type: ignore[arg-type]
         assert run.notes == notes

@@ -2,22 +2,7 @@
 
 from tests.beside import beside
 
-HEAD = """
-import torch, triton, triton.language as tl
-
-@triton.jit
-def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(out + offsets, tl.load(x + offsets, mask=mask) + tl.load(y + offsets, mask=mask), mask=mask)
-
-def add(x, y):
-    x, y = x.contiguous(), y.contiguous()
-    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    n = out.numel()
-    add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
-    return out
-"""
+HEAD = beside(__file__)["head"]
 
 RIGHT = HEAD
 CAPPED = HEAD.replace("(triton.cdiv(n, 1024),)", "(min(triton.cdiv(n, 1024), 2000),)")

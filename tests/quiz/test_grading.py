@@ -16,22 +16,7 @@ from tests.beside import beside
 from tests.graded import grade
 from tests.small import laid_out
 
-QUESTIONS = """
-[[question]]
-id = "grid"
-title = "A grid"
-points = 4
-text = "How many?"
-[question.choices]
-a = "Nine"
-b = "24"
-
-[[question]]
-id = "why"
-title = "Why"
-points = 10
-text = "Why?"
-"""
+QUESTIONS = beside(__file__)["questions"]
 KEY = beside(__file__)["key"]
 
 

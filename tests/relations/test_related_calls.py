@@ -9,7 +9,7 @@ import pytest
 from gradekit.domain import load
 from gradekit.findings import Outcome
 from gradekit.inputs.spec import Input, normal
-from gradekit.relations.relation import Relation, relations_of
+from gradekit.relations import Relation, relations_of
 from tests import right
 from tests.graded import graded
 

@@ -196,7 +196,7 @@ def program(ttir: str) -> Program:
 
 
 def hold(judge: Soundness, ttir: str) -> None:
-    with judge.held(program(ttir), "add"):
+    with judge.answers_for(program(ttir), "add"):
         pass
 
 
@@ -227,5 +227,5 @@ def test_a_kernel_that_was_refused_is_refused_every_time() -> None:
 def test_an_engine_that_breaks_down_over_a_sound_program_is_to_blame_itself() -> None:
     reader = Reader()
     hold(soundness(reader), "fine")
-    with pytest.raises(KeyError), soundness(reader).held(program("fine"), "add"):
+    with pytest.raises(KeyError), soundness(reader).answers_for(program("fine"), "add"):
         raise KeyError("the engine breaks down")

@@ -15,6 +15,7 @@ from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
+from gradekit.judge.memory_checks import assert_memory_clean
 from gradekit.judge.reference import reference
 from gradekit.program import Program
 from gradekit.sandbox import Form, Limits, TraceError, Tracer
@@ -24,8 +25,10 @@ from gradekit.subject.runs import Share
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
 from tests.beside import beside
+from tests.texts import HEAD
 
-TEXT = beside(__file__)["text"]
+TEXTS = beside(__file__)
+TEXT = TEXTS["text"]
 
 SUBMISSION = Submission("submission.py", TEXT, "0" * 64)
 ASSIGNMENT = Assignment("sums", "Sums", "add", "x + y", Path("."))
@@ -258,3 +261,136 @@ def test_where_lowering_every_configuration_takes_too_much_the_speed_is_open(
         subject.time("tuned", (vector(), vector()), plus, plus)
     with pytest.raises(TraceError, match="Too much"):
         subject.time("add", (vector(), vector()), plus, plus)
+
+
+# --- a call that launches nothing is right where nothing is left to compute; calls with work decide who computes -------
+
+
+def made_of(text: str, entry: str) -> Iterator[Subject]:
+    submission = Submission("submission.py", HEAD + text, "0" * 64)
+    with contextlib.closing(
+        Subject(submission, Assignment(entry, "", entry, "", Path(".")), lambda: Tracer(submission))
+    ) as subject:
+        yield subject
+
+
+@pytest.fixture
+def sums() -> Iterator[Subject]:
+    yield from made_of(TEXTS["sums"], "total")
+
+
+@pytest.fixture(scope="module")
+def products() -> Iterator[Subject]:
+    yield from made_of(TEXTS["products"], "product")
+
+
+def values(count: int) -> Input:
+    return Input("float32", (count,), (1,), profile="positive")
+
+
+def expected_total(x: Input):  # type: ignore[no-untyped-def]
+    return reference(lambda x: torch.stack([x.sum(), x.new_zeros(()), x.new_zeros(())]), x)
+
+
+def offence(sums: Subject, entry: str, *sizes: int, compares: bool = True) -> Failure | None:
+    """What is wrong in a check that calls `entry` with so many values each."""
+    try:
+        for size in sizes:
+            seen = getattr(sums, entry)(values(size))
+            if compares:
+                assert_close(seen, expected_total(values(size)))
+            else:
+                assert_memory_clean(seen)
+        sums.assert_kernels_work()
+    except Failure as failure:
+        return failure
+    return None
+
+
+@pytest.mark.parametrize("entry", ["total", "total_of_parts"])
+def test_where_there_are_no_elements_a_right_result_needs_no_launch(sums: Subject, entry: str) -> None:
+    assert offence(sums, entry, 0) is None
+    assert offence(sums, entry, 0, 5, compares=False) is None
+
+
+def test_where_there_are_elements_it_is_wrong_and_the_missing_launch_is_why(sums: Subject) -> None:
+    failure = offence(sums, "only_large", 100, 5)
+    assert failure is not None and failure.cause is Cause.NO_KERNEL
+    assert failure.message.startswith("only_large launches no Triton kernel. At shape [3], float32: 1 of 3")
+
+
+def test_a_check_that_compares_nothing_still_asks_for_a_kernel(sums: Subject) -> None:
+    failure = offence(sums, "never", 0, 5, compares=False)
+    assert failure is not None and failure.cause is Cause.NO_KERNEL
+    assert [call.args for call in sums.calls] == [(values(0),)]
+
+
+def scaled(x: Input, p: float):  # type: ignore[no-untyped-def]
+    return reference(lambda x, p: x * (1 - p), x, p)
+
+
+def test_a_copy_is_right_where_another_number_makes_the_host_launch(sums: Subject) -> None:
+    assert_close(sums.scaled(values(5), 0.0), scaled(values(5), 0.0))
+    sums.assert_kernels_work()
+
+
+@pytest.mark.parametrize("entry", ["copied", "handed_back"])
+def test_a_copy_that_torch_makes_whatever_the_numbers_is_refused(sums: Subject, entry: str) -> None:
+    with pytest.raises(Failure, match="no Triton kernel") as caught:
+        getattr(sums, entry)(values(5), 0.0)
+    assert caught.value.cause is Cause.NO_KERNEL
+
+
+def test_what_depends_on_no_tensor_is_work_at_any_size(sums: Subject) -> None:
+    seen = sums.ones(4)
+    assert_close(seen, reference(lambda n: torch.ones(n), 4))
+    with pytest.raises(Failure, match="ones launches no Triton kernel"):
+        sums.assert_kernels_work()
+
+
+# --- a function of a submission: its result, and the gradients of its arguments -----------------------------------------
+
+
+X, Y = Input("float32", (3, 40), (40, 1), seed=1), Input("float32", (3, 40), (40, 1), seed=2)
+UPSTREAM = Input("float32", (3, 40), (0, 1), seed=3)
+
+
+def of_x(x: torch.Tensor, y: torch.Tensor, upstream: torch.Tensor) -> torch.Tensor:
+    return upstream * y
+
+
+def of_y(x: torch.Tensor, y: torch.Tensor, upstream: torch.Tensor) -> torch.Tensor:
+    return upstream * x
+
+
+def test_a_call_gives_the_result(products: Subject) -> None:
+    assert_close(products.product(X, Y), reference(torch.mul, X, Y))
+
+
+def test_the_gradients_come_in_the_order_wanted(products: Subject) -> None:
+    found = products.product.gradient(X, Y, upstream=UPSTREAM, wanted=(1, 0))
+    assert_close(found, [reference(of_y, X, Y, UPSTREAM), reference(of_x, X, Y, UPSTREAM)])
+
+
+def test_one_gradient_alone_can_be_judged_and_the_backward_pass_runs_once_for_all(products: Subject) -> None:
+    one, other = (products.product.gradient(X, Y, upstream=UPSTREAM, wanted=(0, 1), only=n) for n in (1, 0))
+    assert_close(one, reference(of_y, X, Y, UPSTREAM))
+    assert one.counters is other.counters
+
+
+def test_a_call_is_not_mistaken_for_a_backward_pass(products: Subject) -> None:
+    assert products.product(X, Y).counters.launches == 1
+    assert products.product.gradient(X, Y, upstream=UPSTREAM).counters.launches == 3
+
+
+def test_a_gradient_that_is_missing_is_named(products: Subject) -> None:
+    with pytest.raises(Failure) as caught:
+        products.without_y.gradient(X, Y, upstream=UPSTREAM, wanted=(0, 1))
+    assert caught.value.cause is Cause.WRONG_TYPE
+    assert "no gradient for y" in str(caught.value)
+
+
+def test_torch_may_not_compute_in_the_backward_pass(products: Subject) -> None:
+    with pytest.raises(Failure) as caught:
+        products.by_torch.gradient(X, Y, upstream=UPSTREAM)
+    assert caught.value.cause is Cause.FORBIDDEN_OP

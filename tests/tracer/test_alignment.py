@@ -13,6 +13,7 @@ from gradekit.course.mistakes import bases
 from gradekit.program import ALIGNMENT, Argument, Launch, Program, Scalar, View, encode
 from gradekit.submission import read
 from tests import right, zygote
+from tests.beside import beside
 from tests.graded import grade
 
 from . import styles
@@ -59,22 +60,7 @@ def test_launches_in_several_alignments_have_the_same_text_both_ways() -> None:
     assert [(one["compared"] > 0, one["different"], one["single"]) for one in found] == [(True, [], 0)] * 2
 
 
-MANY_GPUS = """
-import torch, triton, triton.language as tl
-
-COUNT = torch.cuda.get_device_properties("cuda").multi_processor_count
-{named}
-
-@triton.jit
-def fill(x, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(x + at, {value}, mask=at < n)
-
-def entry(x):
-    for block in (64, 128):
-        fill[(COUNT,)](x, x.numel(), BLOCK=block)
-    return x
-"""
+MANY_GPUS = beside(__file__)["many_gpus"]
 
 
 @pytest.mark.parametrize(("named", "value", "lowered"), [

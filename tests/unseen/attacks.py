@@ -19,25 +19,7 @@ ENTRIES = {
     "decode_attention": ("decode_attention", "q, k_cache, v_cache, lengths, sm_scale"),
     "flash_attention": ("attention", "q, k, v, causal, sm_scale"),
 }  # fmt: skip
-SPOIL = """
-
-@triton.jit
-def spoil_kernel(o_ptr):
-    tl.store(o_ptr, tl.load(o_ptr) + 1.0)
-
-
-right_entry, calls_so_far = NAME, []
-
-
-def NAME(ARGUMENTS):
-    result = right_entry(PASSED)
-    calls_so_far.append(1)
-    M, N = result.shape[0] if result.dim() else 1, result.shape[-1] if result.dim() else 1
-    n = result.numel()
-    if n and (CONDITION):
-        spoil_kernel[(1,)](result)
-    return result
-"""
+SPOIL = beside(__file__)["spoil"]
 
 
 class Attack(NamedTuple):

@@ -1,7 +1,5 @@
-"""A function of a submission as a test calls it: its result, and the gradients of its arguments."""
+"""A call as data: told from every other, and described as the tracer takes it."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,78 +7,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradekit.assignment import Assignment
-from gradekit.findings import Cause
 from gradekit.inputs.spec import Input, normal, overlapping
 from gradekit.inputs.strategies import shaped
-from gradekit.judge.compare import assert_close
-from gradekit.judge.failure import Failure
-from gradekit.judge.reference import reference
 from gradekit.program import Scalar, View
 from gradekit.reuse import LruCache, Shared
-from gradekit.sandbox import Tracer
 from gradekit.subject import call_spec as module
 from gradekit.subject.call_spec import call_spec, to_arguments
-from gradekit.subject.subject import Subject
-from gradekit.submission import Submission
-from tests.beside import beside
-from tests.texts import HEAD
-
-TEXT = HEAD + beside(__file__)["text"]
-X, Y = Input("float32", (3, 40), (40, 1), seed=1), Input("float32", (3, 40), (40, 1), seed=2)
-UPSTREAM = Input("float32", (3, 40), (0, 1), seed=3)
-
-
-@pytest.fixture(scope="module")
-def submission() -> Iterator[Subject]:
-    source = Submission("submission.py", TEXT, "0" * 64)
-    found = Subject(source, Assignment("product", "Product", "product", "", Path()), lambda: Tracer(source))
-    yield found
-    found.close()
-
-
-def of_x(x: torch.Tensor, y: torch.Tensor, upstream: torch.Tensor) -> torch.Tensor:
-    return upstream * y
-
-
-def of_y(x: torch.Tensor, y: torch.Tensor, upstream: torch.Tensor) -> torch.Tensor:
-    return upstream * x
-
-
-def test_a_call_gives_the_result(submission: Subject) -> None:
-    assert_close(submission.product(X, Y), reference(torch.mul, X, Y))
-
-
-def test_the_gradients_come_in_the_order_wanted(submission: Subject) -> None:
-    found = submission.product.gradient(X, Y, upstream=UPSTREAM, wanted=(1, 0))
-    assert_close(found, [reference(of_y, X, Y, UPSTREAM), reference(of_x, X, Y, UPSTREAM)])
-
-
-def test_one_gradient_alone_can_be_judged_and_the_backward_pass_runs_once_for_all(submission: Subject) -> None:
-    one, other = (submission.product.gradient(X, Y, upstream=UPSTREAM, wanted=(0, 1), only=n) for n in (1, 0))
-    assert_close(one, reference(of_y, X, Y, UPSTREAM))
-    assert one.counters is other.counters
-
-
-def test_a_call_is_not_mistaken_for_a_backward_pass(submission: Subject) -> None:
-    assert submission.product(X, Y).counters.launches == 1
-    assert submission.product.gradient(X, Y, upstream=UPSTREAM).counters.launches == 3
-
-
-def test_a_gradient_that_is_missing_is_named(submission: Subject) -> None:
-    with pytest.raises(Failure) as caught:
-        submission.without_y.gradient(X, Y, upstream=UPSTREAM, wanted=(0, 1))
-    assert caught.value.cause is Cause.WRONG_TYPE
-    assert "no gradient for y" in str(caught.value)
-
-
-def test_torch_may_not_compute_in_the_backward_pass(submission: Subject) -> None:
-    with pytest.raises(Failure) as caught:
-        submission.by_torch.gradient(X, Y, upstream=UPSTREAM)
-    assert caught.value.cause is Cause.FORBIDDEN_OP
-
-
-# --- A call is told from every other, and described as the tracer takes it --------------------------------------------
 
 
 def test_equal_calls_are_one() -> None:
