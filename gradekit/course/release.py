@@ -11,8 +11,7 @@ from pathlib import Path
 from gradekit.assignment import Assignment, AssignmentError
 from gradekit.course.regions import RegionError, starter
 from gradekit.course.worksheet import worksheet
-from gradekit.quiz.answers import blank
-from gradekit.quiz.questions import load
+from gradekit.quiz import blank, load
 
 
 def generated(assignment: Assignment) -> str:

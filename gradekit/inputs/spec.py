@@ -151,7 +151,7 @@ class Input:
         return (strided, self.numel, len(self.shape), self.offset, _DTYPE_ORDER[self.dtype], profile, self.seed)
 
     def tensor(self) -> torch.Tensor:
-        """The CPU tensor, with exactly these strides and offset, or those of `View.in_memory`; it is shared: treat it as
+        """The CPU tensor, with these strides and offset, or those of `View.in_memory`; it is shared: treat it as
         read-only. Elements of its storage that the view does not reach are poison: NaN, or the largest integer. Raises
         BrokenPromise where its kind of values gives others than the domain promises."""
         found = _tensors.get(self)

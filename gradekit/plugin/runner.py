@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gradekit import quiz
 from gradekit.assignment import Assignment
 from gradekit.findings import Report
 from gradekit.plugin.run_state import GradingRun, OnEvidence, OnFailing, OnProgress, OnSubject, nobody
-from gradekit.quiz.grading import grade as grade_quiz
-from gradekit.quiz.grading import selected
 from gradekit.request import GradingRequest
 from gradekit.reuse import per_submission, relied_on, submitted
 
@@ -50,8 +49,8 @@ def grade(
     keyword is no expression or matches none, and NoSuchDevice where there is no such GPU."""
     keyword = request.options.keyword
     if request.assignment.is_quiz:
-        report = grade_quiz(request.assignment, request.path, hidden=request.options.hidden)
-        return selected(report, keyword, NoSuchCheck) if keyword else report
+        report = quiz.grade(request.assignment, request.path, hidden=request.options.hidden)
+        return quiz.selected(report, keyword, NoSuchCheck) if keyword else report
     relied_on.update(filter(None, (request.assignment.folder, request.assignment.solutions)))
     submitted.update((path := request.path.resolve(), path / "submission.py"))
     begins = _aloud(on_progress) if on_progress is not None else nobody

@@ -34,7 +34,7 @@ KEPT_BYTES = 3 << 29
 
 STREAMS = 3
 ROOMS = (
-    "plugin", "subject", "engine", "judge", "prove", "unseen", "relations", "inputs", "sandbox", "report"
+    "plugin", "subject", "engine", "judge", "prove", "unseen", "inputs", "sandbox", "report"
 )  # fmt: skip
 """The parts of gradekit that nearly every check needs, each imported whole."""
 

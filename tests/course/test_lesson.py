@@ -17,7 +17,7 @@ from gradekit.course.start import start
 from gradekit.engine.executor import run
 from gradekit.findings import Outcome, Report
 from gradekit.inputs.spec import Input
-from gradekit.quiz.questions import Question, load
+from gradekit.quiz import Question, load
 from gradekit.sandbox import Tracer
 from gradekit.submission import read
 from tests.graded import grade

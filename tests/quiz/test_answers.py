@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.findings import Cause
-from gradekit.quiz.answers import blank, digest, letter, locate, read, unknown
-from gradekit.quiz.questions import Question
+from gradekit.quiz import Question, blank, digest, letter, locate, read, unknown
 from gradekit.submission import NoSuchSubmission, SubmissionError
 
 GRID = Question("grid", "A grid", 4, "How many programs?", {"a": "Nine of them.", "b": "24"})

@@ -8,8 +8,7 @@ import pytest
 from gradekit import NoSuchCheck
 from gradekit.assignment import Assignment, AssignmentError, of_path
 from gradekit.findings import Cause, Check, Outcome, Report, Status
-from gradekit.quiz import questions
-from gradekit.quiz.answers import digest
+from gradekit.quiz import digest, load
 from gradekit.report.record import to_dict, validate
 from gradekit.report.terminal import render
 from tests.beside import beside
@@ -122,4 +121,4 @@ def test_a_key_that_could_not_be_fair_is_refused(quiz: Assignment, change: tuple
     assert quiz.solutions
     (quiz.solutions / "key.toml").write_text(KEY.replace(*change))
     with pytest.raises(AssignmentError, match=complaint):
-        questions.load(quiz)
+        load(quiz)
