@@ -132,16 +132,17 @@ class HostInputs:
 
 def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:
     """A call that has become `form`, on a path of its own, with all else that the check is about: what `rows` of its
-    design have, their sizes where these are larger and take the path too. Where layouts decide, every second call has
-    its very strides and offsets."""
+    design have, their sizes where these are larger, and else so much more, where that takes the path too. Where layouts
+    decide, every second call has its very strides and offsets."""
     most = Limit.LARGER * Limit.LARGER_ELEMENTS
     scope = CallScope(sizes_alone(draws), rank_of(draws, form), True, Limit.FAR, most)
     own, kept = scope.sizes_of(form), ("size ", "rank", *(["layout ", "alias"] if path.asked_of_layout else []))
     lies = {" ".join(map(str, leaf)): n for leaf, n in form.leaves.items() if leaf[0] in ("stride", "offset")}
     for turn, row in enumerate(row for row in rows if row.get("rank", scope.rank) == scope.rank):
-        larger, same = draws.sizes_of(row, turn), path.asked_of_layout and turn % 2 == 0
-        near = {**larger, **own}
-        columns = {name: torch.tensor([max(n, larger.get(name, n)), n]) for name, n in near.items()}
+        others, same = draws.sizes_of(row, turn), path.asked_of_layout and turn % 2 == 0
+        near = {**others, **own}
+        pairs = ((name, n, others.get(name, n)) for name, n in near.items())
+        columns = {name: torch.tensor([n + other if other < n else other, n]) for name, n, other in pairs}
         allowed = scope.allows(columns)
         place = 0 if not same and bool((Candidates(path, scope, columns).taking & allowed)[0]) else 1
         sizes = {name: int(column[place]) for name, column in columns.items()}

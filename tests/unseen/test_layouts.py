@@ -16,11 +16,6 @@ from gradekit.unseen.further import made
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.layouts import _strides
 from gradekit.unseen.scope import CallScope
-from tests.beside import beside
-from tests.graded import graded
-from tests.unseen.attacks import SOLUTIONS
-
-NO_GAPS = beside(__file__)["no_gaps"]
 
 
 def places(shape: list[int], strides: list[int]) -> list[int]:
@@ -43,14 +38,6 @@ def test_only_what_the_checks_layouts_have_is_looked_for(layouts: list[str]) -> 
     shape = torch.full((2, 200), 3)
     found = {tuple(one) for one in _strides(shape, layouts, (), torch.Generator().manual_seed(1)).T.tolist()}
     assert found == {"offset": {(3, 1)}, "transposed": {(3, 1), (1, 3)}, "expanded:1": {(3, 1), (1, 0)}}[layouts[1]]
-
-
-@pytest.mark.slow
-def test_a_repeated_column_that_takes_as_many_places_as_it_has_elements_is_found(tmp_path: Path) -> None:
-    text = (SOLUTIONS / "vector_add" / "solution.py").read_text(encoding="utf-8")
-    text += NO_GAPS.replace("CONDITION", "places == n")
-    (check,) = graded("vector_add", text, tmp_path, keyword="any_stride", shrink=False, diagnose=False).checks
-    assert check.outcome.value == "failed"
 
 
 # --- Scope ------------------------------------------------------------------------------------------------------------
