@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gradekit.batch.policy import Attempt
+from gradekit.batch.gradebook import Line, counted
+from gradekit.batch.policy import Policy
 from gradekit.credit import rounded, total
 from gradekit.findings import Check, Kind, Outcome, Report, Status
 from gradekit.marks import LINE, TOTAL, Mark, MarkError, applied, checked
@@ -122,6 +123,6 @@ def test_the_score_of_a_record_is_rounded(outcome: Outcome, field: str) -> None:
 
 
 def test_points_that_are_scaled_are_rounded() -> None:
-    scaled = Attempt(earned=0.3, possible=0.9, pending=0.6).scaled(100)
-    assert (scaled.earned, scaled.pending) == (rounded(100 / 3), rounded(200 / 3))
+    scaled = counted(Line("ada", "softmax", "graded", 0.3, 0.9, pending=0.6), Policy(scale=100))
+    assert (scaled.points, scaled.pending) == (rounded(100 / 3), rounded(200 / 3))
     assert 0.1 * 3 != rounded(0.1 * 3) == 0.3

@@ -107,16 +107,22 @@ def assert_launches(observation: Observed, at_most: int = 1) -> None:
     raise Failure(Cause.TOO_MANY_LAUNCHES, message, line=line, facts=facts)
 
 
-def assert_allocates(observation: Observed, *, only_the_result: bool = True, at_most_bytes: int | None = None) -> None:
-    """Raise if the host allocated more than its results take, or where given than `at_most_bytes`, results included.
+def assert_allocates(
+    observation: Observed, *, only_the_result: bool = True, at_most_bytes: int | None = None,
+    copies_of_views: bool = False,
+) -> None:  # fmt: skip
+    """Raise if the host allocated more than its results take, or where given than `at_most_bytes`, results included;
+    with `copies_of_views`, also what a copy takes of each input that is not contiguous.
 
     Results may always be allocated: inputs that are made for a submission lie beyond the sizes that a test's author had
-    in mind, and there a bound in bytes may be less than the results alone. Raises Failure (too-much-memory, with the
-    line of the largest allocation that is no result).
+    in mind, and there a bound in bytes may be less than the results alone. So do views: where host code asks how a
+    tensor lies, it is given some, whatever the check's layouts. Raises Failure (too-much-memory, with the line of the
+    largest allocation that is no result).
     """
     if at_most_bytes is None and not only_the_result:
         raise ValueError("say at_most_bytes where more than the result may be allocated")
-    allowed = max(nbytes(observation.results), at_most_bytes or 0)
+    views = [one for one in observation.inputs if isinstance(one, Input) and not one.is_contiguous]
+    allowed = max(nbytes(observation.results), at_most_bytes or 0) + copies_of_views * sum(one.nbytes for one in views)
     used = observation.counters.bytes_allocated
     if used <= allowed:
         return
