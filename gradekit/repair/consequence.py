@@ -23,6 +23,8 @@ def consequence(kernel_name: str, node: ast.AST, source: ParsedSource) -> str:
         for part, said in ((access.address, _astray), (access.mask, _masked)):
             if part is not None and _holds(source, part, start, end):
                 return said([access], here=access.line == node.lineno)
+        if _holds(source, access.call, start, end):  # what it stores, or has in place of what its mask leaves out
+            return ""
     if isinstance(statement, (ast.For, ast.While)):
         return " So the loop takes the wrong steps."
     return _by_name(kernel, target_of(statement))

@@ -313,7 +313,9 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     if not mends:
         return mends
     others = " or ".join(f"line {line}" for line in lines if line != mends[0].line)
-    hint, line = f"{mends[0].hint}; or the same in {others}", mends[0].line
+    is_alike = all(one.hint == mends[0].hint for one in mends)
+    or_else = f"or the same in {others}" if is_alike else f"or, in line {mends[1].line}, {mends[1].hint}"
+    hint, line = f"{mends[0].hint}; {or_else}", mends[0].line
     return [replace(one, rank=Rank.OF_SEVERAL, line=line, sentence=mends[0].sentence, hint=hint) for one in mends]
 
 

@@ -145,9 +145,12 @@ class Site:
 
     def context(self, node: ast.AST) -> str:
         """The piece of source around a node that a sentence shows: as much of the expression around it as that can
-        show, the node in sight."""
-        best, wider = node, self.parents.get(node)
+        show, the node in sight, and no other like it."""
+        own, best, wider = self.source.of(node), node, self.parents.get(node)
+        is_only = lambda of: sum(isinstance(n, ast.expr) and self.source.of(n) == own for n in ast.walk(of)) == 1
         while isinstance(wider, (ast.expr, ast.keyword)) and len(self.source.of(wider)) <= Limit.CHANGE_TEXT:
+            if best is not node and not is_only(wider):
+                break
             best, wider = wider, self.parents.get(wider)
         if best is node and isinstance(wider, (ast.expr, ast.stmt)):
             best = wider

@@ -333,11 +333,13 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
     source, whole = site.source, shown(site.source.of(node))
     arguments = ", ".join(source.of(one) for one in (*node.args, *node.keywords))
     if path.startswith("tl."):
+        is_only = source.text.splitlines()[node.lineno - 1].count(f"{path}(") <= 1
+        it = path if is_only else whole.strip("`")
         known = ("max",) if site.kernel.bounds_a_loop(node) else None  # a longer loop still is right by its masks
         for group in _FUNCTIONS:
             for other in (one for one in group if name in group and one != name and one in (known or group)):
                 new = f"{path[: len(path) - len(name)]}{other}({arguments})"
-                yield site.change(ChangeKind.FUNCTION, node, new, words("function", it=path, new=other))
+                yield site.change(ChangeKind.FUNCTION, node, new, words("function", it=it, new=other))
     if name == "arange":
         yield from _for_a_range(site, node)
     if path in EXP and node.args:
