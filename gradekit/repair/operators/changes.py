@@ -148,9 +148,8 @@ class Site:
         show, the node in sight, and no other like it."""
         own, best, wider = self.source.of(node), node, self.parents.get(node)
         is_only = lambda of: sum(isinstance(n, ast.expr) and self.source.of(n) == own for n in ast.walk(of)) == 1
-        while isinstance(wider, (ast.expr, ast.keyword)) and len(self.source.of(wider)) <= Limit.CHANGE_TEXT:
-            if best is not node and not is_only(wider):
-                break
+        fits = lambda of: len(self.source.of(of)) <= Limit.CHANGE_TEXT and (best is node or is_only(of))
+        while isinstance(wider, (ast.expr, ast.keyword)) and fits(wider):
             best, wider = wider, self.parents.get(wider)
         if best is node and isinstance(wider, (ast.expr, ast.stmt)):
             best = wider

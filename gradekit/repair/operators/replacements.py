@@ -333,8 +333,7 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
     source, whole = site.source, shown(site.source.of(node))
     arguments = ", ".join(source.of(one) for one in (*node.args, *node.keywords))
     if path.startswith("tl."):
-        is_only = source.text.splitlines()[node.lineno - 1].count(f"{path}(") <= 1
-        it = path if is_only else whole.strip("`")
+        it = path if source.text.splitlines()[node.lineno - 1].count(f"{path}(") <= 1 else whole.strip("`")
         known = ("max",) if site.kernel.bounds_a_loop(node) else None  # a longer loop still is right by its masks
         for group in _FUNCTIONS:
             for other in (one for one in group if name in group and one != name and one in (known or group)):
