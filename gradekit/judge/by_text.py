@@ -12,7 +12,7 @@ from gradekit.judge.evidence import UPSTREAM, Diagnosis, Evidence
 from gradekit.program import Program
 from gradekit.source.draft import draft_of
 from gradekit.source.kernel import KernelDraft, PointerAccess
-from gradekit.submission.parsed_source import ParsedSource, called, dotted, is_decorated, nodes_of
+from gradekit.submission.parsed_source import ParsedSource, blocks_of, called, dotted, is_decorated, nodes_of
 
 
 def _kernels(evidence: Evidence) -> Sequence[KernelDraft]:
@@ -43,28 +43,24 @@ def overwritten(evidence: Evidence) -> Diagnosis | None:
         for first, second in itertools.combinations(stores, 2):
             place = of(first.address)
             is_masked = second.mask is not None and (first.mask is None or of(first.mask) != of(second.mask))
-            if place == of(second.address) and not is_masked and not _is_between(kernel, first, second):
+            if place == of(second.address) and not is_masked and not _is_touched_between(kernel, first, second):
                 sentence = f"Lines {first.line} and {second.line} store to one place, `{place}`: the first is lost."
                 hint = "give each of them its own place: compare their addresses with those of the stores around them"
                 return Diagnosis(evidence.failure.cause, sentence, second.line, hint)
     return None
 
 
-def _is_between(kernel: KernelDraft, first: PointerAccess, second: PointerAccess) -> bool:
+def _is_touched_between(kernel: KernelDraft, first: PointerAccess, second: PointerAccess) -> bool:
     """Whether anything from one store to another may move the address, or read what is there; True too where they do
     not stand in one block."""
     one, other = kernel.statement(first.call), kernel.statement(second.call)
-    block = next((body for body in _blocks(kernel) if one in body and other in body), [])
+    blocks = blocks_of([kernel.node, *kernel.nodes])
+    block = next((body for body in blocks if one in body and other in body), [])
     between = block[block.index(one) + 1 : block.index(other) + 1] if block else []
     nodes, names = [node for each in between for node in ast.walk(each)], kernel.names(second.address)
     moves = any(isinstance(node, ast.Name) and _sets(node) and node.id in names for node in nodes)
     calls = [node for node in nodes if isinstance(node, ast.Call) and called(node) != "tl.store"]
     return not between or moves or any(kernel.names(call) & {first.pointer, *names} for call in calls)
-
-
-def _blocks(kernel: KernelDraft) -> list[list[ast.stmt]]:
-    bodies = (getattr(node, part, None) for node in (kernel.node, *kernel.nodes) for part in ("body", "orelse"))
-    return [body for body in bodies if isinstance(body, list)]
 
 
 def unused_parameter(evidence: Evidence) -> Diagnosis | None:

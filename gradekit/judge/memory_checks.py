@@ -115,9 +115,9 @@ def assert_allocates(
     with `copies_of_views`, also what a copy takes of each input that is not contiguous.
 
     Results may always be allocated: inputs that are made for a submission lie beyond the sizes that a test's author had
-    in mind, and there a bound in bytes may be less than the results alone. So do views: where host code asks how a
-    tensor lies, it is given some, whatever the check's layouts. Raises Failure (too-much-memory, with the line of the
-    largest allocation that is no result).
+    in mind, and there a bound in bytes may be less than the results alone. Views may come to any check: host code that
+    asks for strides is given some, whatever layouts the check draws. Raises Failure (too-much-memory, with the line of
+    the largest allocation that is no result).
     """
     if at_most_bytes is None and not only_the_result:
         raise ValueError("say at_most_bytes where more than the result may be allocated")

@@ -6,6 +6,7 @@ Text to text: nothing is imported or run here.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -182,6 +183,12 @@ def dotted(node: ast.AST) -> str:
 def nodes_of(node: ast.AST) -> tuple[ast.AST, ...]:
     """All nodes of a tree that nobody changes, as ast.walk gives them; kept, for they are asked for often."""
     return tuple(ast.walk(node))
+
+
+def blocks_of(nodes: Iterable[ast.AST]) -> list[list[ast.stmt]]:
+    """The bodies of these functions, loops, ifs and withs, those behind an else as well."""
+    bodies = (getattr(node, name, None) for node in nodes for name in ("body", "orelse"))
+    return [body for body in bodies if isinstance(body, list)]
 
 
 def is_decorated(node: ast.AST, *names: str) -> bool:

@@ -12,7 +12,7 @@ A table of an idioms.toml, called after the mistake:
                                                    stands for each name of the kernel in turn that they allow
     with = ["$P = tl.program_id($A)"]              what must stand in the same kernel, too; `without`: what must not
     and = [["$B % $N", "$B // $N"]]                what is put in the place of something else in the same kernel
-    says = "The loop ends at `$it` (line $line)."  $it is all that was matched, $new what is put there
+    says = "The loop ends at `$it` (line $line)."  $it is all that was matched
     line = "B"                                     the line to blame: where a hole stands, or the name in it is made
     hint = "the tile ends at ($P + 1) * $B"
     cause = "missing-mask"                         where what was seen does not say it as well
@@ -40,7 +40,7 @@ from gradekit.repair.mend import Family, Mend
 from gradekit.repair.work import Limit
 from gradekit.source.draft import Draft
 from gradekit.source.kernel import KernelDraft, PointerAccess, counter_of, target_of, value_of
-from gradekit.submission.parsed_source import Edit
+from gradekit.submission.parsed_source import Edit, blocks_of
 
 GENERAL = Path(__file__).with_name("idioms.toml")
 
@@ -143,8 +143,7 @@ class Idiom:
             if made:
                 at = scope.draft.source.line(made[0].start)
                 line = _made_at(scope, found[self.line]) if self.line else at
-                told = {"line": line, "new": made[0].new}
-                says, hint = (_told(text, scope, found, told) for text in (self.says, self.hint))
+                says, hint = (_told(text, scope, found, line) for text in (self.says, self.hint))
                 kernel = scope.kernel.name if scope.kernel is not None else ""
                 yield Mend(self.family, self.rank, line, made, says, hint, self.cause, kernel)
 
@@ -177,11 +176,11 @@ def _made_at(scope: Scope, node: Any) -> int:
     return int(values[0].lineno if len(values) == 1 else node.lineno)
 
 
-def _told(text: str, scope: Scope, found: Found, told: Mapping[str, Any]) -> str:
+def _told(text: str, scope: Scope, found: Found, line: int) -> str:
     def new(match: re.Match[str]) -> str:
         if match[1]:
             return str(found[match[2]].lineno)
-        return str(told[match[2]]) if match[2] in told else scope.text(found[match[2]])
+        return str(line) if match[2] == "line" else scope.text(found[match[2]])
 
     return re.sub(r"\$(line\.)?(\w+)", new, text)
 
@@ -213,10 +212,7 @@ def _by_type(part: KernelDraft | Draft) -> tuple[Mapping[type, list[ast.AST]], l
     by_type: dict[type, list[ast.AST]] = defaultdict(list)
     for node in nodes:
         by_type[type(node)].append(node)
-    around = [*functions, *(node for node in nodes if not isinstance(node, ast.FunctionDef))]
-    return by_type, [
-        block for node in around for name in ("body", "orelse") if isinstance(block := getattr(node, name, None), list)
-    ]
+    return by_type, blocks_of([*functions, *(node for node in nodes if not isinstance(node, ast.FunctionDef))])
 
 
 Places = Callable[[Idiom, Draft, KernelDraft | None], Iterator[tuple[Scope, Root]]]

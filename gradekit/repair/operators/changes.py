@@ -147,13 +147,17 @@ class Site:
         """The piece of source around a node that a sentence shows: as much of the expression around it as that can
         show, the node in sight, and no other like it."""
         own, best, wider = self.source.of(node), node, self.parents.get(node)
-        is_only = lambda of: sum(isinstance(n, ast.expr) and self.source.of(n) == own for n in ast.walk(of)) == 1
-        fits = lambda of: len(self.source.of(of)) <= Limit.CHANGE_TEXT and (best is node or is_only(of))
-        while isinstance(wider, (ast.expr, ast.keyword)) and fits(wider):
+        while isinstance(wider, (ast.expr, ast.keyword)) and len(text := self.source.of(wider)) <= Limit.CHANGE_TEXT:
+            if best is not node and text.count(own) > 1 and self._stands_again(own, wider):
+                break
             best, wider = wider, self.parents.get(wider)
         if best is node and isinstance(wider, (ast.expr, ast.stmt)):
             best = wider
         return shown(self.source.of(best), at=self.source.span(node)[0] - self.source.span(best)[0])
+
+    def _stands_again(self, text: str, around: ast.AST) -> bool:
+        """Whether more than one expression in a larger one has this text."""
+        return sum(isinstance(one, ast.expr) and self.source.of(one) == text for one in ast.walk(around)) > 1
 
 
 class ChangeSite(Site):

@@ -87,8 +87,10 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     if _stands_in_for_an_integer(site, node):
         others = [-1]
     parent = site.kernel.parents.get(node)
-    if isinstance(parent, ast.Call) and called(parent).endswith("range") and node is parent.args[0]:
-        others = [other for other in others if other >= 0]  # no loop begins before that
+    given = parent.args if isinstance(parent, ast.Call) else []
+    function = called(parent) if parent is not None and given[:1] == [node] else ""
+    if function.endswith("range"):
+        others = [other for other in others if other >= 0]  # no loop and no tile begins before that
     texts = dict.fromkeys(repr(other) for other in others if other != value)
     if isinstance(value, float):
         texts |= dict.fromkeys(['float("-inf")', 'float("inf")'])
@@ -96,7 +98,7 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     if isinstance(parent, ast.BinOp) and parent.right is node and SIGNS.get(type(parent.op)) in ("*", "/", "//"):
         texts.pop(repr(type(value)(1)), None)  # which is to leave out that side
     fills = isinstance(parent, ast.keyword) and parent.arg == "other"
-    begins = isinstance(parent, ast.Call) and called(parent) in RANGES and parent.args[0] is node and parent.args[1:]
+    begins = function in RANGES and given[1:]
     likely = ChangeKind.CONDITION if fills else ChangeKind.NUMBER
     for text in texts:
         told = words("number-filled", it=f"{value:g}", new=text) if fills else (says, hint_of("number", new=text))
