@@ -161,10 +161,10 @@ def _squares(draws: Draws, rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _in_every_order(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:
-    """For each tensor, a row of large sizes with its dimensions stored in each order that there is."""
+    """For each tensor, a row of large sizes in which it shares no memory, with its dimensions stored in each order."""
     for tensor in draws.tensors:
         factor = f"layout {tensor.name}"
-        permuted = [row for row in reversed(rows) if row[factor] == PERMUTED]
+        permuted = [row for row in reversed(rows) if row[factor] == PERMUTED and not row.get("alias")]
         largest = max(permuted, key=_smallest_size, default=None)
         if largest is not None and ANY_DIMENSIONS not in tensor.shape:
             yield from ((largest, {tensor.name: number}) for number in range(variants(PERMUTED, len(tensor.shape))))

@@ -509,24 +509,36 @@ class Coverage:
         if answer.verdict != "proved":
             flat = self._ask(self._claim(flat=True))
             answer = flat if flat.verdict == "proved" or answer.verdict == "open" else answer
-        return answer
+        return answer if answer.verdict == "proved" or len(self.stores) != 1 else self._without_a_tile() or answer
 
     def _as_many_as_tiles(self, launched: LaunchClaims, touch: Touch) -> bool:
         """Whether each program writes a tile of its own, and there are as many as tiles: then all are written."""
-        access, along = touch.access, touch.tiles()
-        if along is None or access.turns or not launched.by_axis(touch):
-            return False
-        hypotheses = [*launched.hypotheses, *launched.always(access)]
-        is_positive = lambda by: self.solver.follows(hypotheses, by >= 1)
-        there = [(one.tile >= 0) & below(one.tile, one.count, is_positive) for one in along]
+        access, there = touch.access, self._there(launched, touch)
         inside = [place < size for place, size in zip(touch.coordinates or (), self.region.sizes, strict=True)]
-        count = equal(product([one.count for one in along]), product(launched.started.grid))
         return (
-            self.solver.follows([self.path], count)
-            and all(self.solver.follows(hypotheses, one) for one in there)
-            and self.solver.follows([*hypotheses, *inside], access.active)
+            there is not None
+            and self.solver.follows(there[0], there[1])
+            and self.solver.follows([*there[0], *inside], access.active)
             and launched.apart(touch, touch, True) == Answer("proved")
         )
+
+    def _without_a_tile(self) -> Answer | None:
+        """A call in which a program writes no tile, of as many programs as there are tiles: one is left out."""
+        there = self._there(*self.stores[0])
+        answer = self.solver.ask(*there) if there else None
+        return answer if answer and answer.verdict == "refuted" else None
+
+    def _there(self, launched: LaunchClaims, touch: Touch) -> tuple[list[Truth], Truth] | None:
+        """Hypotheses, and that a program's tile is one of the region's; None where there are not as many programs."""
+        access, along = touch.access, touch.tiles()
+        if along is None or access.turns or not launched.by_axis(touch):
+            return None
+        tiles, programs = product([one.count for one in along]), product(launched.started.grid)
+        if not self.solver.follows([self.path], equal(tiles, programs)):
+            return None
+        hypotheses = [*launched.hypotheses, *launched.always(access)]
+        is_positive = lambda by: self.solver.follows(hypotheses, by >= 1)
+        return hypotheses, both(*((one.tile >= 0) & below(one.tile, one.count, is_positive) for one in along))
 
     def _claim(self, flat: bool) -> tuple[list[Truth], Truth] | None:
         """Hypotheses, and that one of the stores writes the element; None where nobody can be named who would."""

@@ -17,10 +17,7 @@ LEFT_OPEN = {
     "last first": "whether the load stays inside is decided by a product of two numbers of tiles",
     "persistent, 16 bits": "it is wrong from 65,536 tiles on",
 }
-SEEN_BY_CHECKS = [
-    "persistent, chunks rounded down", "back and forth, one off", "split K, added up by tiles",
-    "grouped, no smaller last beyond 512 rows",
-]  # fmt: skip
+SEEN_BY_CHECKS = ["persistent, chunks rounded down", "split K, added up by tiles", "grouped, no smaller last beyond 512 rows"]
 """Wrong ones of which the solver finds no sizes."""
 
 
