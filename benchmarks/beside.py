@@ -76,7 +76,8 @@ class Shares:
 
 def watch(shares: Shares) -> None:
     """Has the calls of each mechanism counted."""
-    from gradekit import engine, relations
+    from gradekit import relations
+    from gradekit.engine import executor
     from gradekit.exact.trial import _Trial
     from gradekit.plugin import beside_examples, check_run, further_run
     from gradekit.unseen.host_inputs import HostInputs
@@ -99,8 +100,8 @@ def watch(shares: Shares) -> None:
     further._run_one = shares.timed(  # type: ignore[method-assign]
         "other further inputs", run_one, lambda self, call, *rest: repr(call.call) not in beyond
     )
-    kept = shares.timed("kept memory", engine.run, lambda *a, conditions=None, **k: bool(conditions and conditions.earlier))
-    engine.run = kept  # type: ignore[attr-defined]
+    kept = shares.timed("kept memory", executor.run, lambda *a, conditions=None, **k: bool(conditions and conditions.earlier))
+    executor.run = kept  # type: ignore[attr-defined]
     for module, name, mechanism in (
         (beside_examples, "exact_runs", "exact runs"),
         (beside_examples, "relations", "relations"),

@@ -34,7 +34,7 @@ class AssignmentError(UsageError):
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment as its folder has it; `allow` names ATen operations, such as "aten::sum"; tests read `extras`."""
+    """An assignment as its folder has it; `allow` names ATen operations, such as "aten::sum"."""
 
     id: str
     title: str
@@ -43,12 +43,10 @@ class Assignment:
     folder: Path
     allow: tuple[str, ...] = ()
     seed: int = 0
-    max_launches: int | None = None
     kind: str = "kernel"
     order: float = 1000.0
     bench: dict[str, Any] = field(default_factory=dict)
     cards: dict[str, dict[str, float]] = field(default_factory=dict)
-    extras: dict[str, Any] = field(default_factory=dict)
 
     @property
     def origin(self) -> str:

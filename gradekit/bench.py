@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment, of_path
+from gradekit.assignment import Assignment, UsageError, of_path
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
@@ -34,10 +34,6 @@ DEFAULT_SIZES = 7
 """So many powers of two, where nothing else is said."""
 
 
-class NothingToBench(ValueError):
-    """No call to time, or no size to vary: one sentence on what to do about it."""
-
-
 @dataclass(frozen=True)
 class Sweep:
     """The calls to time: `call` with `vary` in its inputs' shapes replaced by each of `sizes`."""
@@ -54,10 +50,10 @@ class Sweep:
 
 def sweep(assignment: Assignment, sizes: Sequence[int] = (), vary: int | None = None) -> Sweep:
     """The sweep of an assignment: as the arguments say, else as its assignment.toml does, else powers of two. Raises
-    NothingToBench where the tests time no call, or no input has the size that is to vary."""
+    UsageError where the tests time no call, or no input has the size that is to vary."""
     calls = timed_calls(assignment)
     if not calls:
-        raise NothingToBench(f"the tests of {assignment.id} time no call, so there is nothing to sweep")
+        raise UsageError(f"the tests of {assignment.id} time no call, so there is nothing to sweep")
     said = assignment.bench
     found = _varying(calls, vary or said.get("vary"))
     chosen = vary or said.get("vary") or max(_sizes(found))
@@ -68,7 +64,7 @@ def _varying(calls: Sequence[TimedCall], vary: int | None) -> TimedCall:
     fitting = [call for call in calls if _sizes(call) and vary in (None, *_sizes(call))]
     if not fitting:
         known = sorted({size for call in calls for size in _sizes(call)})
-        raise NothingToBench(f"no input that is timed has the size {vary}; there are {', '.join(map(str, known))}")
+        raise UsageError(f"no input that is timed has the size {vary}; there are {', '.join(map(str, known))}")
     return fitting[0]
 
 
@@ -96,7 +92,7 @@ def bench(
     device: str = "auto", on_row: Callable[[dict[str, Any]], None] = lambda row: None,
 ) -> dict[str, Any]:  # fmt: skip
     """The record of a sweep, with every sample; `on_row` sees each row when it is there. Raises NeedsCard where this
-    machine has no card, or none may be used, NothingToBench as `sweep` does, AssignmentError and SubmissionError."""
+    machine has no card, or none may be used, UsageError as `sweep` does, AssignmentError and SubmissionError."""
     submission, assignment = read(path), of_path(path, given_id)
     plan, card = sweep(assignment, sizes, vary), Device(device, fresh=True)
     card.need()
@@ -137,5 +133,3 @@ def row_of(timed: Timed) -> dict[str, Any]:
         "samples": [{side: list(seconds) for side, seconds in r.seconds.items()} for r in timed.rounds],
         "throttled": [list(r.throttled) for r in timed.rounds],
     }  # fmt: skip
-
-

@@ -17,10 +17,6 @@ LINE = "line:"
 """In place of a check's id, with a number: a comment at this line of the submission."""
 
 
-class MarkError(UsageError):
-    """The marks cannot be used: one sentence for whoever gave them."""
-
-
 @dataclass(frozen=True)
 class Mark:
     """What a person gave a check: `points` (None: a comment alone), `by` whom, with a `comment`; for one
@@ -39,35 +35,35 @@ class Mark:
 
 
 def checked(report: Report, marks: Mapping[str, Mark]) -> None:
-    """See that every mark can be given. Raises MarkError where there is no such check, or it is not worth that much."""
+    """See that every mark can be given. Raises UsageError where there is no such check, or it is worth less."""
     known = {check.id: check for check in report.checks}
     for id, mark in marks.items():
         if id.startswith(LINE):
             if mark.points is not None or not id.removeprefix(LINE).isdigit():
-                raise MarkError(f"{id}: a line has a number, and a comment without points")
+                raise UsageError(f"{id}: a line has a number, and a comment without points")
             continue
         if id == TOTAL and id not in known:
             _fits_total(report, mark)
             continue
         if report.status is not Status.GRADED and mark.points is not None:
             state = "rejected" if report.status is Status.REJECTED else "not graded"
-            raise MarkError(f"this submission was {state}: mark it as a whole, with {TOTAL} in place of {id}")
+            raise UsageError(f"this submission was {state}: mark it as a whole, with {TOTAL} in place of {id}")
         if id not in known:
-            raise MarkError(f"there is no check {id} to be marked; {near(id, known)}")
+            raise UsageError(f"there is no check {id} to be marked; {near(id, known)}")
         _fits(known[id], mark)
 
 
 def _fits_total(report: Report, mark: Mark) -> None:
     if report.status is Status.GRADED:
         ids = ", ".join(check.id for check in report.checks)
-        raise MarkError(f"this submission was graded: mark its checks, which are {ids}")
+        raise UsageError(f"this submission was graded: mark its checks, which are {ids}")
     if mark.points is None:
-        raise MarkError("a mark for the whole submission has points")
+        raise UsageError("a mark for the whole submission has points")
 
 
 def _fits(check: Check, mark: Mark) -> None:
     if not 0 <= (mark.points or 0) <= check.possible:
-        raise MarkError(f"{check.id} is worth 0 to {check.possible:g} points, and not {mark.points}")
+        raise UsageError(f"{check.id} is worth 0 to {check.possible:g} points, and not {mark.points}")
 
 
 def applied(report: Report, marks: Mapping[str, Mark], possible: float = 0.0) -> Report:

@@ -43,13 +43,13 @@ def replay(path: Path, id: str | None, name: str | None, output: Path | None) ->
 
 
 def _record(path: Path, id: str | None, name: str | None) -> dict[str, Any]:
-    from gradekit.report.record import RecordError, to_dict, validate
+    from gradekit.report.record import to_dict, validate
 
     if path.suffix == ".json":
         try:
             record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             validate(record)
-        except (ValueError, RecordError) as error:
+        except ValueError as error:
             raise click.UsageError(f"{path} is no record of a check: {error}") from None
         return record
     from gradekit import remembered

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from gradekit import engine
 from gradekit.confine import Means
+from gradekit.engine import executor
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.timing import Turn
@@ -108,7 +108,7 @@ class FakeWorker:
     ) -> list[Any]:
         if self.fault:
             raise self.fault
-        run = engine.run(program, inputs, option=option, allow=allow)
+        run = executor.run(program, inputs, option=option, allow=allow)
         return [result + self.offset if isinstance(result, torch.Tensor) else result for result in run.results]
 
 

@@ -36,10 +36,10 @@ def submit(folder: Path, code: str, name: str = "work.py") -> Path:
 
 
 def test_a_folder_is_an_assignment(tmp_path: Path) -> None:
-    folder = add(tmp_path, "loss", "giou", 'allow = ["aten::sum"]\nseed = 7\nmax_launches = 2\nextras.level = "hard"\n')
+    folder = add(tmp_path, "loss", "giou", 'allow = ["aten::sum"]\nseed = 7\n')
     found = load(folder)
     assert (found.id, found.title, found.entry, found.summary) == ("loss", "T", "giou", "S")
-    assert (found.allow, found.seed, found.max_launches, found.extras) == (("aten::sum",), 7, 2, {"level": "hard"})
+    assert (found.allow, found.seed) == (("aten::sum",), 7)
     assert found.handout == folder / "README.md"
     assert found.starter == folder / "starter.py"
     assert found.tests == folder / "test_loss.py"

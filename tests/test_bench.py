@@ -8,8 +8,8 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from gradekit.assignment import Assignment, discover, get
-from gradekit.bench import NothingToBench, Sweep, _rows, row_of, sweep
+from gradekit.assignment import Assignment, UsageError, discover, get
+from gradekit.bench import Sweep, _rows, row_of, sweep
 from gradekit.calibrate import Reached, measured, proposed
 from gradekit.cli import main
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
@@ -42,12 +42,12 @@ def test_the_arguments_of_the_command_come_first() -> None:
 
 
 def test_a_size_that_no_input_has_names_those_that_they_have() -> None:
-    with pytest.raises(NothingToBench, match=r"no input that is timed has the size 17; there are .*4096"):
+    with pytest.raises(UsageError, match=r"no input that is timed has the size 17; there are .*4096"):
         sweep(get("softmax"), vary=17)
 
 
 def test_tests_that_time_nothing_leave_nothing_to_sweep(tmp_path: Path) -> None:
-    with pytest.raises(NothingToBench, match="time no call"):
+    with pytest.raises(UsageError, match="time no call"):
         sweep(made(tmp_path, ""))
 
 
@@ -56,8 +56,6 @@ def test_a_size_varies_wherever_it_stands_and_one_tensor_stays_one() -> None:
     plan = Sweep(TimedCall("f", (x, x, normal((64,)), 3), abs, abs), 64, (16,))
     first, second, third, number = plan.inputs(16)
     assert first is second and first.shape == (16, 16) and third.shape == (16,) and number == 3
-
-
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")

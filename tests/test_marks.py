@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from gradekit.assignment import UsageError
 from gradekit.batch.gradebook import Line, counted
 from gradekit.batch.policy import Policy
 from gradekit.credit import rounded, total
 from gradekit.findings import Check, Kind, Outcome, Report, Status
-from gradekit.marks import LINE, TOTAL, Mark, MarkError, applied, checked
+from gradekit.marks import LINE, TOTAL, Mark, applied, checked
 from gradekit.report import junit, page, terminal
 from gradekit.report.record import to_dict
 
@@ -52,12 +53,12 @@ def test_a_mark_for_another_answer_waits_for_its_person_again() -> None:
 
 @pytest.mark.parametrize("points", [-1, 31])
 def test_a_mark_beyond_what_a_check_is_worth_is_refused(points: float) -> None:
-    with pytest.raises(MarkError, match="worth 0 to 30 points"):
+    with pytest.raises(UsageError, match="worth 0 to 30 points"):
         checked(report(ANSWERED), {"test_speed": Mark(points)})
 
 
 def test_a_mark_for_no_check_is_refused_with_the_nearest() -> None:
-    with pytest.raises(MarkError, match="did you mean test_speed"):
+    with pytest.raises(UsageError, match="did you mean test_speed"):
         checked(report(ANSWERED), {"test_sped": Mark(1)})
 
 
@@ -84,7 +85,7 @@ def test_points_that_a_person_gave_in_part_are_no_failure() -> None:
 @pytest.mark.parametrize(("status", "said"), [(Status.REJECTED, "was rejected"), (Status.FAULT, "was not graded")])
 def test_a_check_of_what_was_not_graded_earns_nothing_so_a_mark_for_it_is_refused(status: Status, said: str) -> None:
     rejected = replace(report(ANSWERED), status=status)
-    with pytest.raises(MarkError, match=f"{said}: mark it as a whole, with total in place of test_speed"):
+    with pytest.raises(UsageError, match=f"{said}: mark it as a whole, with total in place of test_speed"):
         checked(rejected, {"test_speed": Mark(3, "Ada", "")})
     checked(rejected, {"test_speed": Mark(None, "Ada", "a comment")})
 

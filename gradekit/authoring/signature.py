@@ -31,10 +31,6 @@ _TENSOR = re.compile(rf"\s*(?P<dtype>\w+)?\s*\[(?P<shape>[^\]]*)\]\s*(?:{_RANGE}
 _NUMBERS = {"int": 1, "float": 1.0, "bool": None}
 
 
-class SignatureError(UsageError):
-    """A reference that is not there, or an annotation that cannot be read: one sentence."""
-
-
 @dataclass
 class Signature:
     """A reference's entry: the tables of its domain.toml; `takes` are its parameters as a `def` has them."""
@@ -57,13 +53,13 @@ class Signature:
 
 
 def signature(text: str, name: str, ask: Ask) -> Signature:
-    """The signature of a function in a text. Raises SignatureError for none, or an annotation that is unclear."""
+    """The signature of a function in a text. Raises UsageError for none, or an annotation that is unclear."""
     try:
         functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     except SyntaxError as error:
-        raise SignatureError(f"line {error.lineno}: {error.msg}") from None
+        raise UsageError(f"line {error.lineno}: {error.msg}") from None
     if name not in functions:
-        raise SignatureError(f"it defines no function {name}; it has {', '.join(functions) or 'none'}")
+        raise UsageError(f"it defines no function {name}; it has {', '.join(functions) or 'none'}")
     function = functions[name]
     summary = (ast.get_docstring(function) or f"{name} of its arguments").partition("\n")[0].rstrip(".")
     found = Signature(name, summary)
@@ -78,7 +74,7 @@ def signature(text: str, name: str, ask: Ask) -> Signature:
         found.results += [_tensor("the result", one) for one in re.split(r"(?<=\])\s*,", said)]
         tensors = found.tensors.values()
         if any(result["dtype"] == "T" for result in found.results) and all(one["dtype"] != "T" for one in tensors):
-            raise SignatureError(f'the result: say its dtype, such as "int64 {said}": no tensor lends it its own')
+            raise UsageError(f'the result: say its dtype, such as "int64 {said}": no tensor lends it its own')
     return found
 
 
@@ -118,7 +114,7 @@ def _free(said: str, arguments: list[str]) -> tuple[str, str]:
     if not places:
         return said, ""
     if name.strip() not in arguments or "]" not in before:
-        raise SignatureError(f"the result: it has places in {name.strip()!r}, which is no argument")
+        raise UsageError(f"the result: it has places in {name.strip()!r}, which is no argument")
     results = len(re.findall(r"\]", before))
     return before, f"ties(call[{arguments.index(name.strip())}]{'' if results == 2 else f', result={results - 1}'})"
 
@@ -126,7 +122,7 @@ def _free(said: str, arguments: list[str]) -> tuple[str, str]:
 def _tensor(name: str, said: str) -> dict[str, Any]:
     match = _TENSOR.fullmatch(said)
     if match is None:
-        raise SignatureError(f'{name}: {said!r} is no tensor; write one as "[M, N]" or "int64 [N] 0..V - 1"')
+        raise UsageError(f'{name}: {said!r} is no tensor; write one as "[M, N]" or "int64 [N] 0..V - 1"')
     shape = [part.strip() for part in match["shape"].split(",") if part.strip()]
     table: dict[str, Any] = {"shape": shape, "dtype": match["dtype"] or "T"}
     if match["most"] is not None:

@@ -32,7 +32,7 @@ from gradekit.batch.summary import ProgressLog, Say
 from gradekit.confine import RECOMMENDED
 from gradekit.credit import rounded, total
 from gradekit.findings import Check, Report, Status
-from gradekit.marks import LINE, TOTAL, Mark, MarkError, checked
+from gradekit.marks import LINE, TOTAL, Mark, checked
 from gradekit.report import record
 from gradekit.report.text import counted, one_line
 from gradekit.report.translation import say
@@ -147,7 +147,7 @@ class ClassFolder:
     def mark(self, assignment: str, student: str, check: str, mark: Mark) -> str:
         """Keep a person's decision, which counts for the answer that is there now; a line that says it. A parametrized
         test's name stands for all its checks, which share the points; "total" for a submission that was rejected or not
-        graded. Raises MarkError where there is no hand-in or no such check, or it is not worth that much."""
+        graded. Raises UsageError where there is no hand-in or no such check, or it is not worth that much."""
         student = self.student(assignment, student)
         reports = self._reports(assignment, student)
         graded = (report for report in reports if report.status is Status.GRADED)
@@ -159,15 +159,15 @@ class ClassFolder:
         if check.startswith(LINE):
             count = len(feedback.source(self.store.hand_ins(assignment), student, vars(report)).splitlines())
             if count and not 1 <= (number := int(check.removeprefix(LINE))) <= count:
-                raise MarkError(f"there is no line {number}: what {student} handed in has {count} lines")
+                raise UsageError(f"there is no line {number}: what {student} handed in has {count} lines")
             answers[check] = str(report.submission.get("sha256", ""))
         for id, share in marks.items():
             self.store.add_mark(assignment, student, id, replace(share, answer=answers.get(id, "")))
         return f"{student}, {check}: " + ("a comment" if mark.points is None else f"{mark.points:g} points")
 
     def ask(self, assignment: str, student: str, check: str, text: str) -> None:
-        """Keep a student's request that a check, or the "total", be looked at again. Raises MarkError where the student
-        has no graded submission, or no such check."""
+        """Keep a student's request that a check, or the "total", be looked at again. Raises UsageError where the
+        student has no graded submission, or no such check."""
         student = self.student(assignment, student)
         report = self._reports(assignment, student)[0]
         if check != TOTAL and not _of_group(report, check):
@@ -179,7 +179,7 @@ class ClassFolder:
         digests = [hand_in.digest for hand_in in self.store.hand_ins(assignment) if hand_in.student == student]
         history = [result for digest in digests for result in self.store.history(assignment, digest)]
         if not history:
-            raise MarkError(f"{student} has no graded submission for {assignment}")
+            raise UsageError(f"{student} has no graded submission for {assignment}")
         return [record.from_dict(result.record) for result in reversed(history)]
 
 
@@ -196,12 +196,12 @@ def _of_group(report: Report, name: str) -> list[Check]:
 
 
 def _shared(mark: Mark, group: Sequence[Check]) -> dict[str, Mark]:
-    """A mark for each check of the group, with its share of the points. Raises MarkError where these are too many."""
+    """A mark for each check of the group, with its share of the points. Raises UsageError where these are too many."""
     possible = total(check.possible for check in group)
     if mark.points is None or len(group) == 1:
         return {check.id: mark for check in group}
     if mark.points > possible:
-        raise MarkError(f"{group[0].id.partition('[')[0]} is worth 0 to {possible:g} points, and not {mark.points:g}")
+        raise UsageError(f"{group[0].id.partition('[')[0]} is worth 0 to {possible:g} points, and not {mark.points:g}")
     part = mark.points / possible if possible else 0.0
     return {check.id: replace(mark, points=rounded(check.possible * part)) for check in group}
 
@@ -235,7 +235,7 @@ class GradingSession:
 
     def take_in(self, folder: Path, times: Path | None = None) -> list[str]:
         """Take in the hand-ins of `folder`; what there is to say of them. The file `times` says when they came. Raises
-        IntakeError where nothing there looks like a submission, or the file does not say it."""
+        UsageError where nothing there looks like a submission, or the file does not say it."""
         folder, wanted = folder.resolve(), intake.Wanted.by(self.grading.assignment)
         came = intake.hand_ins(folder, wanted)  # found again from wherever the next command is given
         if times:

@@ -27,10 +27,6 @@ from gradekit.batch.intake import by_word
 from gradekit.report.text import one_line, points
 
 
-class ExportError(UsageError):
-    """The points cannot be brought there, or not without harm: what was looked for, and what is there."""
-
-
 @dataclass(frozen=True)
 class Filled:
     """The `text` to hand back ("" for a database), how many students have a result in it, and who has none."""
@@ -47,7 +43,7 @@ def fill(
     export: Path, target: Path, lines: Sequence[Line], assignment: str, *, column: str | None, grade_column: str
 ) -> Filled:
     """Write to `target` the file `export` of an LMS with the points of `lines`; nbgrader's database takes its place
-    once it is whole. Raises ExportError where it cannot be filled: see `canvas`, `moodle` and `nbgrader`."""
+    once it is whole. Raises UsageError where it cannot be filled: see `canvas`, `moodle` and `nbgrader`."""
     possible = worth(lines)
     if is_nbgrader(export):
         with tempfile.TemporaryDirectory(dir=target.resolve().parent) as folder:
@@ -58,7 +54,7 @@ def fill(
     try:
         text = export.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
-        raise ExportError(f"{export} is not UTF-8, as the LMS exports it: was it saved by a spreadsheet?") from None
+        raise UsageError(f"{export} is not UTF-8, as the LMS exports it: was it saved by a spreadsheet?") from None
     if column is not None or is_canvas(text):
         filled = canvas(text, lines, column or "", possible)
     else:
@@ -74,11 +70,11 @@ def worth(lines: Iterable[Line]) -> float:
 
 def canvas(text: str, lines: Iterable[Line], column: str, possible: float) -> Filled:
     """Canvas's grade book with the column of this title or id filled, and the other assignments left out. Raises
-    ExportError where it is no Canvas file, has no such column or several, or the assignment's points differ there."""
+    UsageError where it is no Canvas file, has no such column or several, or the assignment's points differ there."""
     rows, write = _table(text)
     header = rows[0]
     if not _is_canvas(header):
-        raise ExportError(f"this is no grade book from Canvas: its header begins {', '.join(header[:4])}")
+        raise UsageError(f"this is no grade book from Canvas: its header begins {', '.join(header[:4])}")
     target = _canvas_column(header, column)
     worth = next((row for row in rows[1:3] if row and "Points Possible" in row[0]), None)
     check_worth(header[target], "Canvas", None if worth is None else _number(worth[target]), possible)
@@ -95,11 +91,11 @@ def is_canvas(text: str) -> bool:
 
 def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "Grade") -> Filled:
     """Moodle's grading worksheet, filled. On a site in another language, name its header for the grade. Raises
-    ExportError where it is no worksheet, or the assignment is worth other points there."""
+    UsageError where it is no worksheet, or the assignment is worth other points there."""
     rows, write = _table(text)
     header = rows[0]
     if grade not in header:
-        raise ExportError(
+        raise UsageError(
             f"the worksheet has no column {grade!r}; it has {', '.join(header)}. Name it with --grade-column"
         )
     target = header.index(grade)
@@ -112,10 +108,10 @@ def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "G
 
 
 def check_worth(what: str, lms: str, there: float | None, here: float) -> None:
-    """See that an assignment is worth as much in the `lms` as here, where both are known. Raises ExportError."""
+    """See that an assignment is worth as much in the `lms` as here, where both are known. Raises UsageError."""
     if there not in (None, here):
         mend = f"say scale = {there:g} for the assignment in course.toml, or change the points there"
-        raise ExportError(f"{what} is worth {there:g} points in {lms}, and {points(here)} here: {mend}")
+        raise UsageError(f"{what} is worth {there:g} points in {lms}, and {points(here)} here: {mend}")
 
 
 # --- nbgrader ---------------------------------------------------------------------------------------------------------
@@ -132,12 +128,12 @@ def is_nbgrader(file: Path) -> bool:
 
 def nbgrader(file: Path, lines: Iterable[Line], assignment: str, cell: str, possible: float) -> Filled:
     """nbgrader's gradebook.db with points for one grade cell of `assignment`, by its own API: `cell`, else the only
-    one, else one of ours. A person's mark in the formgrader wins there. Raises ExportError where nbgrader is not
+    one, else one of ours. A person's mark in the formgrader wins there. Raises UsageError where nbgrader is not
     installed, does not know the assignment, or the cell cannot be told or is worth other points."""
     try:
         from nbgrader import api
     except ImportError:
-        raise ExportError(
+        raise UsageError(
             "this is a database of nbgrader's: pip install nbgrader beside gradekit, which then fills it"
         ) from None
     by_student = {line.student: line for line in lines if line.counts}
@@ -157,10 +153,10 @@ def nbgrader(file: Path, lines: Iterable[Line], assignment: str, cell: str, poss
 def _nbgrader_cell(book: Any, api: Any, assignment: str, cell: str, possible: float) -> Any:
     names = [each.name for each in book.assignments]
     if assignment not in names:
-        raise ExportError(f"nbgrader has no assignment {assignment!r}; it has {', '.join(names) or 'none'}")
+        raise UsageError(f"nbgrader has no assignment {assignment!r}; it has {', '.join(names) or 'none'}")
     notebooks = book.find_assignment(assignment).notebooks
     if not notebooks:
-        raise ExportError(
+        raise UsageError(
             f"nbgrader has no notebook of {assignment}: run nbgrader generate_assignment {assignment} first"
         )
     there = [each for notebook in notebooks for each in notebook.grade_cells]
@@ -169,7 +165,7 @@ def _nbgrader_cell(book: Any, api: Any, assignment: str, cell: str, possible: fl
         made = {"max_score": possible, "cell_type": "code"}
         return book.add_grade_cell(cell or OWN_CELL, notebooks[0].name, assignment, **made)
     if len(found) != 1:
-        raise ExportError(
+        raise UsageError(
             f"name the grade cell of {assignment} with --column; there are {', '.join(c.name for c in there)}"
         )
     if found[0].name == OWN_CELL:
@@ -198,7 +194,7 @@ def _table(text: str) -> tuple[list[Row], Callable[[Sequence[Row]], str]]:
     delimiter = ";" if body.partition("\n")[0].count(";") > body.partition("\n")[0].count(",") else ","
     rows = [row for row in csv.reader(io.StringIO(body, newline=""), delimiter=delimiter) if row]
     if not rows:
-        raise ExportError("the file is empty")
+        raise UsageError("the file is empty")
     end = "\r\n" if "\r\n" in body else "\n"
 
     def write(rows: Sequence[Row]) -> str:
@@ -260,9 +256,9 @@ def _canvas_column(header: Row, column: str) -> int:
         return fitting[0]
     there = ", ".join(match[0] for match in named.values()) or "none"
     if not column:
-        raise ExportError(f"name the assignment's title or id with --column: Canvas's grade book has {there}")
+        raise UsageError(f"name the assignment's title or id with --column: Canvas's grade book has {there}")
     which = "several assignments" if fitting else "no assignment"
-    raise ExportError(f"the grade book has {which} {column!r}; it has {there}. Name one by its id with --column")
+    raise UsageError(f"the grade book has {which} {column!r}; it has {there}. Name one by its id with --column")
 
 
 # --- points into Canvas by its API: what would be sent is said first, and nothing is sent without a yes ---------------
@@ -278,7 +274,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True)
 class Canvas:
-    """An assignment at `url`, with the `token` of a person who may grade it. Raises ExportError without https."""
+    """An assignment at `url`, with the `token` of a person who may grade it. Raises UsageError without https."""
 
     url: str
     course: int
@@ -288,7 +284,7 @@ class Canvas:
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost"):
-            raise ExportError(f"{self.url}: a token goes over https alone")
+            raise UsageError(f"{self.url}: a token goes over https alone")
 
     @property
     def _place(self) -> str:
@@ -296,12 +292,12 @@ class Canvas:
 
     def planned(self, lines: Sequence[Line], possible: float) -> dict[str, tuple[str, str]]:
         """By Canvas's number of the student: points that it does not have yet, and those that it has ("" for none).
-        Raises ExportError where the assignment has other points there, no student is known there, or Canvas cannot be
+        Raises UsageError where the assignment has other points there, no student is known there, or Canvas cannot be
         asked."""
         check_worth("the assignment", "Canvas", json.loads(self._open(self._place)[0])["points_possible"], possible)
         submissions = {str(each["user_id"]): each for each in self._pages(f"{self._place}/submissions?per_page=100")}
         if lines and not any(line.student in submissions for line in lines):
-            raise ExportError(
+            raise UsageError(
                 "Canvas knows none of these students: their keys in the class list must be Canvas's own numbers"
             )
         plan = {}
@@ -313,7 +309,7 @@ class Canvas:
         return plan
 
     def send(self, plan: Mapping[str, tuple[str, str]]) -> None:
-        """Send the points, in one request. Raises ExportError where Canvas refuses them."""
+        """Send the points, in one request. Raises UsageError where Canvas refuses them."""
         form = {f"grade_data[{student}][posted_grade]": worth for student, (worth, _) in plan.items()}
         self._open(f"{self._place}/submissions/update_grades", urllib.parse.urlencode(form).encode())
 
@@ -331,7 +327,7 @@ class Canvas:
                 return answer.read(), answer.headers.get("Link", "")
         except urllib.error.HTTPError as error:
             with error:
-                raise ExportError(f"Canvas answers {error.code} {one_line(str(error.reason))} to {url}") from None
+                raise UsageError(f"Canvas answers {error.code} {one_line(str(error.reason))} to {url}") from None
         except (urllib.error.URLError, TimeoutError) as error:
             reason = one_line(str(getattr(error, "reason", error)))
-            raise ExportError(f"Canvas cannot be reached at {self.url}: {reason}") from None
+            raise UsageError(f"Canvas cannot be reached at {self.url}: {reason}") from None

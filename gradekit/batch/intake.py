@@ -67,10 +67,6 @@ class Wanted:
         return f"{', '.join(others)} or {last}"
 
 
-class IntakeError(UsageError):
-    """What came in, when it came or from whom is not told there: what there is, and what was expected."""
-
-
 @dataclass(frozen=True)
 class HandIn:
     """One submission of one student (the grade book's key), a file or a folder. `submitted` is the LMS's own word;
@@ -88,14 +84,14 @@ class HandIn:
 
 
 def hand_ins(root: Path, wanted: Wanted) -> list[HandIn]:
-    """The hand-ins under `root`, by student. Raises IntakeError where nothing there looks like a submission."""
+    """The hand-ins under `root`, by student. Raises UsageError where nothing there looks like a submission."""
     for reader in (_gradescope, _moodle, _nbgrader, _canvas, _folders):
         found = reader(root, wanted)
         if found:
             printable = map(_printable_hand_in, _apart(found, root))
             return sorted(printable, key=lambda hand_in: (hand_in.student, str(hand_in.path)))
     names = ", ".join(sorted(child.name for child in _children(root))[:5]) or "nothing"
-    raise IntakeError(f"{root} holds {names}: expected a folder or a {wanted.spelled} file for each student")
+    raise UsageError(f"{root} holds {names}: expected a folder or a {wanted.spelled} file for each student")
 
 
 def _apart(found: Sequence[HandIn], root: Path) -> Iterator[HandIn]:
@@ -191,7 +187,7 @@ def _nbgrader(root: Path, wanted: Wanted) -> list[HandIn]:
     folders = [folder for folder in sorted(tree.glob("*/*")) if folder.is_dir()]
     names = sorted({folder.name for folder in folders})
     if len(names) > 1 and wanted.id not in names:
-        raise IntakeError(f"{tree} holds several assignments, and none is {wanted.id}: {', '.join(names)}")
+        raise UsageError(f"{tree} holds several assignments, and none is {wanted.id}: {', '.join(names)}")
     return [
         chosen(HandIn(folder.parent.name, folder, submitted=_stamp(folder / "timestamp.txt")), [folder], wanted)
         for folder in folders
@@ -226,9 +222,9 @@ def _yaml(text: str) -> Mapping[str, Any]:
     try:
         table = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise IntakeError(f"{METADATA} is not YAML: {error}") from None
+        raise UsageError(f"{METADATA} is not YAML: {error}") from None
     if not isinstance(table, dict):
-        raise IntakeError(f"{METADATA} holds no submissions")
+        raise UsageError(f"{METADATA} holds no submissions")
     return table
 
 
@@ -337,7 +333,7 @@ _TIME = re.compile(r"(?:\w+, )?(\d{1,2}) ([A-Z][a-z]{2})[a-z]* (\d{4}), (\d{1,2}
 
 def times(path: Path, zone: tzinfo | None = None) -> dict[str, datetime]:
     """By the LMS's number or the student's key, when the hand-in came; a worksheet's times are of the `zone` (by
-    default, this machine's). Raises IntakeError for another file or time, and OSError where it cannot be opened."""
+    default, this machine's). Raises UsageError for another file or time, and OSError where it cannot be opened."""
     text = path.read_text(encoding="utf-8-sig")
     if text.lstrip().startswith("["):
         found = ((str(each["user_id"]), each.get("submitted_at")) for each in json.loads(text))
@@ -349,7 +345,7 @@ def times(path: Path, zone: tzinfo | None = None) -> dict[str, datetime]:
         return {student: _english(when, zone) for student, when in given.items() if when.strip(" -")}
     if {"student", "submitted"} <= set(header):
         return {row["student"]: _iso(row["submitted"]) for row in rows if row["submitted"]}
-    raise IntakeError(f"{path} has {', '.join(header) or 'nothing'}: expected student and submitted, or {_MODIFIED}")
+    raise UsageError(f"{path} has {', '.join(header) or 'nothing'}: expected student and submitted, or {_MODIFIED}")
 
 
 def _iso(text: str) -> datetime:
@@ -357,7 +353,7 @@ def _iso(text: str) -> datetime:
         when = datetime.fromisoformat(text)
         if when.tzinfo:
             return when
-    raise IntakeError(f"{text!r} is no time with its offset, such as 2026-12-01T23:59:00+01:00")
+    raise UsageError(f"{text!r} is no time with its offset, such as 2026-12-01T23:59:00+01:00")
 
 
 def _english(text: str, zone: tzinfo | None) -> datetime:
@@ -367,7 +363,7 @@ def _english(text: str, zone: tzinfo | None) -> datetime:
         day = (int(found[3]), _MONTHS.index(found[2].lower()) + 1, int(found[1]))
         when = datetime(*day, hour, int(found[5]), tzinfo=zone)
         return when if zone else when.astimezone()
-    raise IntakeError(f"{_MODIFIED} says {text!r}, which is no time in English: give a CSV with student and submitted")
+    raise UsageError(f"{_MODIFIED} says {text!r}, which is no time in English: give a CSV with student and submitted")
 
 
 def timed(hand_ins: Iterable[HandIn], times: Mapping[str, datetime]) -> list[HandIn]:
@@ -400,7 +396,7 @@ class Student:
 
 
 def class_list(path: Path) -> list[Student]:
-    """The students of a CSV file with a header; any of the usual names for the columns will do. Raises IntakeError
+    """The students of a CSV file with a header; any of the usual names for the columns will do. Raises UsageError
     where no column tells one student from another, and OSError where it cannot be read."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -408,7 +404,7 @@ def class_list(path: Path) -> list[Student]:
     columns = {kind: _column(header, names) for kind, names in _COLUMNS.items()}
     key = columns["student"] or columns["email"] or _column(header, ("student",))
     if key is None:
-        raise IntakeError(f"{path} has no column for a student's id or email; it has {', '.join(header) or 'no rows'}")
+        raise UsageError(f"{path} has no column for a student's id or email; it has {', '.join(header) or 'no rows'}")
     return [_student(row, key, columns) for row in rows if (row[key] or "").strip() and not _is_canvas_special(row)]
 
 

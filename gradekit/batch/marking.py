@@ -88,7 +88,7 @@ class Marking:
         }  # fmt: skip
 
     def decide(self, number: int, form: Mapping[str, str]) -> None:
-        """Do what a form of the page asks for: mark a check, comment a line, or answer a request. Raises MarkError
+        """Do what a form of the page asks for: mark a check, comment a line, or answer a request. Raises UsageError
         where there is no such check, or it is not worth that much, and ValueError where a number cannot be read."""
         student = self.handed_in()[number].student
         if "request" in form:

@@ -22,10 +22,6 @@ from gradekit.schemas import Problem, located, problems, read, schema
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
 
-class PolicyError(UsageError):
-    """course.toml cannot be understood: at which line, which entry, what it says, and what it may say."""
-
-
 @dataclass(frozen=True)
 class LatePolicy:
     """What lateness costs, in percent of the points earned: for each day and hour begun, or by `steps` (from this much
@@ -120,11 +116,11 @@ class Course:
 
 
 def load(path: Path) -> Course:
-    """The course of the file at `path`. Raises PolicyError where it is no TOML, or has a wrong entry."""
-    text, said = read(path, PolicyError)
+    """The course of the file at `path`. Raises UsageError where it is no TOML, or has a wrong entry."""
+    text, said = read(path, UsageError)
     data = _with_times_as_text(said)
     for problem in (*problems(data, schema("course")), *_said_by_no_schema(data)):
-        raise PolicyError(located(path, text, problem))
+        raise UsageError(located(path, text, problem))
     course, tables = data.get("course", {}), data.get("assignments", {})
     usual = {name: course[name] for name in ("pending",) if name in course}
     order = dict.fromkeys((*course.get("assignments", ()), *tables))

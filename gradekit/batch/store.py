@@ -151,13 +151,9 @@ class StoredRequest:
     person: str = ""
 
 
-class StoreError(UsageError):
-    """The database cannot be reached: why."""
-
-
 class Store:
     """The database at `url` ("sqlite:///class.db", "postgresql+psycopg://..."), made on first use, for several threads
-    and processes. Raises StoreError where there is no such database, or no driver for it."""
+    and processes. Raises UsageError where there is no such database, or no driver for it."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -268,11 +264,11 @@ class Store:
         self._add(_REQUESTS, row | {"answer": "", "person": ""})
 
     def answer_request(self, id: int, answer: str, person: str) -> None:
-        """Answer a request; the first answer stays. Raises StoreError where there is no open request of this number."""
+        """Answer a request; the first answer stays. Raises UsageError where there is no open request of this number."""
         change = sa.update(_REQUESTS).where(_REQUESTS.c.id == id, _REQUESTS.c.answer == "")
         with self._engine.begin() as connection:
             if not connection.execute(change.values(answer=answer, person=person)).rowcount:
-                raise StoreError(f"there is no open request {id}")
+                raise UsageError(f"there is no open request {id}")
 
     def requests(self, assignment: str) -> list[StoredRequest]:
         """All requests of an assignment, oldest first."""
@@ -284,9 +280,9 @@ def _engine(url: str) -> sa.Engine:
     try:
         return sa.create_engine(url, poolclass=NullPool)
     except sa.exc.ArgumentError:
-        raise StoreError("a database's address looks like postgresql+psycopg://user@host/name") from None
+        raise UsageError("a database's address looks like postgresql+psycopg://user@host/name") from None
     except ModuleNotFoundError as error:
-        raise StoreError(f"to use this database, install its driver: pip install {error.name}") from None
+        raise UsageError(f"to use this database, install its driver: pip install {error.name}") from None
 
 
 def _make_tables(engine: sa.Engine) -> None:
@@ -297,7 +293,7 @@ def _make_tables(engine: sa.Engine) -> None:
             return _METADATA.create_all(engine)
         except sa.exc.DBAPIError as error:
             if attempt + 1 == most:
-                raise StoreError(f"the database cannot be used: {error.orig}") from None
+                raise UsageError(f"the database cannot be used: {error.orig}") from None
             time.sleep(0.05 * attempt)
 
 

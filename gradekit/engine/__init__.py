@@ -12,34 +12,4 @@
     facts     kernel_facts, masked_lanes: what the text of a kernel tells before anything runs
     traffic   what a program moves and computes, counted on a sample
     observer  who may look on while programs run, and which elements an access touches
-
-What other rooms use of it is offered here by name; nothing is imported before it is asked for.
 """
-
-import importlib
-from typing import Any
-
-_OFFERED = {
-    "gradekit.engine.executor": ("RunResult", "Variant", "Setup", "option_count", "run", "run_setup"),
-    "gradekit.engine.trials": ("run_with_trials",),
-    "gradekit.engine.conditions": ("Conditions", "Order"),
-    "gradekit.engine.budget": ("Budget", "OverBudget", "Unsupported"),
-    "gradekit.engine.observer": ("Observer", "Owners", "TouchedElements", "touched"),
-    "gradekit.engine.host": ("ForbiddenOp",),
-    "gradekit.engine.traffic": ("Counted", "count", "least_bytes"),
-    "gradekit.engine.ttir": ("Block", "Function", "Location", "Module", "Op", "Region", "TTIRError", "Type", "parse"),
-}
-
-_HOME = {name: module for module, names in _OFFERED.items() for name in names}
-
-__all__ = sorted(_HOME)  # noqa: PLE0605
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"the engine offers no {name!r}; it offers {', '.join(__all__)}")
-    return getattr(importlib.import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__

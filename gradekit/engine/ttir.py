@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from gradekit.engine.ttir_locations import Location, name_in
 from gradekit.engine.ttir_nodes import I1, Block, Function, Module, Op, Region, Type, in_order, read_dense, read_number
-from gradekit.engine.ttir_reader import END, ClauseReader, TTIRError, Unexpected
+from gradekit.engine.ttir_reader import END, Reader, TTIRError, Unexpected
 
 __all__ = ["Block", "Function", "Location", "Module", "Op", "Region", "TTIRError", "Type", "parse"]
 
@@ -29,7 +29,7 @@ def parse(text: str) -> Module:
 # --- the grammar ------------------------------------------------------------------------------------------------------
 
 
-class Parser(ClauseReader):
+class Parser(Reader):
     """One pass over a module: functions, regions, blocks, operations."""
 
     def __init__(self, text: str) -> None:

@@ -53,6 +53,15 @@ class Unexpected(Exception):
         self.at, self.expected = at, expected
 
 
+@dataclass(slots=True)
+class Clause:
+    """What stands between an operation's name and its types."""
+
+    operands: list[str] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)
+
+
 class Reader:
     """One pass over the tokens; `at` is the number of the next one."""
 
@@ -264,21 +273,7 @@ class Reader:
         except (ValueError, OverflowError) as error:
             raise Unexpected(at, f"a value ({error})") from None
 
-
-# --- clauses: what stands between an operation's name and its location ------------------------------------------------
-
-
-@dataclass(slots=True)
-class Clause:
-    """What stands between an operation's name and its types."""
-
-    operands: list[str] = field(default_factory=list)
-    attributes: dict[str, Any] = field(default_factory=dict)
-    words: list[str] = field(default_factory=list)
-
-
-class ClauseReader(Reader):
-    """Reads what stands between an operation's name and its location."""
+    # clauses: what stands between an operation's name and its location
 
     def clause(self, name: str) -> tuple[Clause, list[Type]]:
         """The clause of the operation `name`, with operands and attributes in the order that ttir_nodes describes, and

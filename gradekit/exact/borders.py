@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from gradekit.engine import Observer
 from gradekit.engine.def_use import LOADS, MOVED, DefUse
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.memory import Memory
+from gradekit.engine.observer import Observer
 from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import FLOAT, dense
 from gradekit.exact.places import spread

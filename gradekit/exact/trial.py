@@ -18,11 +18,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit import engine
 from gradekit.causes import Cause
+from gradekit.engine import executor
+from gradekit.engine.budget import Budget, OverBudget, Unsupported
 from gradekit.engine.def_use import ATOMICS, STORES, DefUse
+from gradekit.engine.executor import Setup
+from gradekit.engine.host import ForbiddenOp
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.memory import anywhere, everywhere, index_of
+from gradekit.engine.observer import Observer
 from gradekit.engine.ttir_locations import line_of
 from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
 from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
@@ -97,7 +101,7 @@ class Seen:
     off: float = 0.0
 
 
-NOT_TRIED = (NotExact, engine.Unsupported, engine.ForbiddenOp, engine.OverBudget)
+NOT_TRIED = (NotExact, Unsupported, ForbiddenOp, OverBudget)
 
 Outcome = Seen | Failure
 """Of one result of a call: what a trial has shown of it, or why it is wrong."""
@@ -110,17 +114,17 @@ def tried(call: ExactCall, specs: Sequence[Input]) -> list[Outcome]:
     return [trial.outcome(*part) for part in call.parts]
 
 
-def run_exactly(call: ExactCall, specs: Sequence[Input], observer: engine.Observer) -> None:
+def run_exactly(call: ExactCall, specs: Sequence[Input], observer: Observer) -> None:
     """Runs the call, with these tensors, in exact arithmetic under an observer; raises what is in NOT_TRIED."""
     _run(call, widened(call.program), wide_tensors([spec.tensor() for spec in specs]), observer)
 
 
 def _run(
-    call: ExactCall, exact: Exact, tensors: Sequence[Tensor], observer: engine.Observer | None = None
+    call: ExactCall, exact: Exact, tensors: Sequence[Tensor], observer: Observer | None = None
 ) -> list[Any]:
-    budget = engine.Budget(call.work, MOST_BYTES)
-    setup = engine.Setup(exact.program, tensors, call.option, call.allow, observer=observer, reader=exact.reader)
-    return engine.run_setup(setup, budget).results
+    budget = Budget(call.work, MOST_BYTES)
+    setup = Setup(exact.program, tensors, call.option, call.allow, observer=observer, reader=exact.reader)
+    return executor.run_setup(setup, budget).results
 
 
 class _Trial:
@@ -209,8 +213,8 @@ class _Trial:
 
     @functools.cached_property
     def _usual(self) -> list[Any]:
-        call, budget = self.call, engine.Budget(self.call.work, MOST_BYTES)
-        ran = engine.run(call.program, self.tensors, option=call.option, allow=call.allow, budget=budget)
+        call, budget = self.call, Budget(self.call.work, MOST_BYTES)
+        ran = executor.run(call.program, self.tensors, option=call.option, allow=call.allow, budget=budget)
         if ran.findings:
             raise NotExact("memory goes wrong for these values")
         return ran.results

@@ -40,6 +40,7 @@ from gradekit.gpu.inputs import make_set
 from gradekit.gpu.preparation import Preparation, Prepared
 from gradekit.gpu.replay import Replay, peak_bytes, touched_bytes
 from gradekit.inputs import value_kinds
+from gradekit.inputs.as_text import decoded
 from gradekit.inputs.spec import Input
 from gradekit.program import Launch, Program, View, decode, encode, run_steps
 
@@ -137,7 +138,7 @@ class Server:
         program = decode(request["program"])
         replay = Replay(program, self._machine, request["allow"])
         value_kinds.add_from(request["kinds"])
-        sets = self._sets(program, arguments_from(request["arguments"]))
+        sets = self._sets(program, decoded(request["arguments"]))
         preparation = Preparation(replay, sets)
         clock = preparation.make_ready(self._watch)
         self._prepared[request["id"]] = preparation
@@ -183,26 +184,6 @@ class Server:
         return [[value for value in one if isinstance(value, Tensor)] for one in made]
 
 
-def arguments_to(arguments: Sequence[Any]) -> list[Any]:
-    """Arguments of a call as JSON: specs, those that are one object as one, and plain values."""
-    first: dict[int, int] = {}
-    return [
-        {"spec": a.to_json(), "same": first.setdefault(id(a), position)} if isinstance(a, Input) else {"value": a}
-        for position, a in enumerate(arguments)
-    ]
-
-
 def kinds_of(arguments: Sequence[Any]) -> list[str]:
     """The texts of the modules without which these arguments could not be made in another process."""
     return value_kinds.sources(a.profile for a in arguments if isinstance(a, Input))
-
-
-def arguments_from(data: Sequence[Any]) -> list[Any]:
-    """The inverse of `arguments_to`."""
-    found: list[Any] = []
-    for position, one in enumerate(data):
-        if "value" in one:
-            found.append(one["value"])
-        else:
-            found.append(Input.from_json(one["spec"]) if one["same"] == position else found[one["same"]])
-    return found

@@ -30,9 +30,10 @@ from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import Argument
 from gradekit.gpu.preparation import Prepared
 from gradekit.gpu.replay import CaughtWrite
-from gradekit.gpu.server import arguments_to, kinds_of
+from gradekit.gpu.server import kinds_of
 from gradekit.gpu.timing import Turn
 from gradekit.gpu.worker_process import LostWorker, WorkerProcess
+from gradekit.inputs.as_text import encoded
 from gradekit.program import ITEMSIZE, Program, Scalar, View, decode, encode
 
 __all__ = ["CardFault", "CardRun", "Prepared", "Worker"]
@@ -113,7 +114,7 @@ class Worker:
         `seconds`."""
         self._next += 1
         request = {
-            "do": "prepare", "id": self._next, "program": encode(program), "arguments": arguments_to(specs),
+            "do": "prepare", "id": self._next, "program": encode(program), "arguments": encoded(specs),
             "kinds": kinds_of(specs), "allow": sorted(allow),
         }  # fmt: skip
         answer = self._ask(request, seconds, meanwhile=meanwhile)

@@ -6,7 +6,7 @@ exactly that of the spec, and what lies between its elements is not a number, as
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -90,8 +90,8 @@ def dumps(arguments: Mapping[str, Any]) -> str | None:
     try:
         if any(not name.isidentifier() for name in arguments):  # drawn on the way, and no parameter
             return None
-        written: list[Input] = []
-        return json.dumps({name: _encoded(value, written) for name, value in arguments.items()}, separators=(",", ":"))
+        data = dict(zip(arguments, encoded(arguments.values()), strict=True))
+        return json.dumps(data, separators=(",", ":"))
     except TypeError:
         return None
 
@@ -99,12 +99,24 @@ def dumps(arguments: Mapping[str, Any]) -> str | None:
 def loads(text: str) -> dict[str, Any]:
     """The arguments that `dumps` wrote. Raises ValueError where `text` is anything else."""
     try:
-        read: list[Input] = []
-        return {name: _decoded(value, read) for name, value in json.loads(text).items()}
+        data = json.loads(text)
+        return dict(zip(data, decoded(data.values()), strict=True))
     except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
         raise ValueError(
             f"no inputs of an example, as a report's replay line has them: {text[:60]!r} ({error})"
         ) from None
+
+
+def encoded(arguments: Iterable[object]) -> list[object]:
+    """The arguments as JSON data. Raises TypeError where one of them cannot be written so."""
+    written: list[Input] = []
+    return [_encoded(value, written) for value in arguments]
+
+
+def decoded(data: Iterable[Any]) -> list[Any]:
+    """The arguments that `encoded` gave."""
+    read: list[Input] = []
+    return [_decoded(value, read) for value in data]
 
 
 def _encoded(value: object, written: list[Input]) -> object:

@@ -233,11 +233,8 @@ def laid_out_as(arg: Input | torch.Tensor, values: torch.Tensor) -> torch.Tensor
     like = values_of(arg)
     strides = row_major(tuple(values.shape)) if like.is_contiguous() else like.stride()
     size = like.untyped_storage().nbytes() // like.element_size()
-    storage = torch.full((size,), value_kinds.poison(values.dtype), dtype=values.dtype)
-    own = tuple(n if s or n == 0 else 1 for n, s in zip(values.shape, strides, strict=True))
-    of_own = values[tuple(slice(0, n) for n in own)]
-    storage.as_strided(own, strides, like.storage_offset()).copy_(of_own)
-    return storage.as_strided(values.shape, strides, like.storage_offset())
+    of_own = values[tuple(slice(0, n) for n in _own_sizes(values.shape, strides))]
+    return _laid_out(of_own, values.dtype, values.shape, strides, like.storage_offset(), size)
 
 
 def with_other_values(spec: Input) -> Input | torch.Tensor:
@@ -283,13 +280,30 @@ def overlapping(spec: Input, distance: int, steps: tuple[int, ...] = ()) -> tupl
 
 @functools.lru_cache(maxsize=16)
 def _tensor(spec: Input) -> torch.Tensor:
-    dtype = getattr(torch, spec.dtype)
     if spec.base:
         return spec.whole.tensor().as_strided(spec.shape, spec.stride, spec.offset)
-    storage = torch.full((spec.storage_size,), value_kinds.poison(dtype), dtype=dtype)
-    own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
-    generator = torch.Generator().manual_seed(spec.seed)
-    made = _kept(spec, value_kinds.make(spec.profile, own, dtype, generator))
-    held = spec.view(0).in_memory
-    storage.as_strided(own, held.stride, held.offset).copy_(made)
-    return storage.as_strided(spec.shape, held.stride, held.offset)
+    return made(spec, spec.seed)
+
+
+def made(spec: Input, seed: int, device: torch.device | str = "cpu") -> torch.Tensor:
+    """The tensor of a spec without a base, with values from `seed` by the generator of `device`: each device has its
+    own numbers, and a card has them in no more time than it takes to read them. Raises BrokenPromise as `tensor`."""
+    dtype, held = getattr(torch, spec.dtype), spec.view(0).in_memory
+    generator = torch.Generator(device).manual_seed(seed)
+    with contextlib.nullcontext() if device == "cpu" else torch.device(device):
+        values = value_kinds.make(spec.profile, _own_sizes(spec.shape, spec.stride), dtype, generator)
+    return _laid_out(_kept(spec, values), dtype, spec.shape, held.stride, held.offset, spec.storage_size)
+
+
+def _own_sizes(shape: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
+    """The sizes of what is in memory: one element along a dimension that has a stride of 0."""
+    return tuple(n if s or n == 0 else 1 for n, s in zip(shape, stride, strict=True))
+
+
+def _laid_out(
+    values: torch.Tensor, dtype: torch.dtype, shape: Sequence[int], stride: Sequence[int], offset: int, size: int
+) -> torch.Tensor:
+    """The values in a storage of so many elements, as a view of `shape`, with poison around it."""
+    storage = torch.full((size,), value_kinds.poison(dtype), dtype=dtype, device=values.device)
+    storage.as_strided(values.shape, stride, offset).copy_(values)
+    return storage.as_strided(tuple(shape), stride, offset)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment, of_path
+from gradekit.assignment import Assignment, UsageError, of_path
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.inspector.compile import CompileJob, compile_all
@@ -70,10 +70,6 @@ def _launches(steps: Sequence[Step], label: str) -> Iterator[tuple[str, Launch]]
 # --- a submission -----------------------------------------------------------------------------------------------------
 
 
-class NothingToInspect(ValueError):
-    """No inputs, or no kernel: one sentence on what to do about it."""
-
-
 @dataclass(frozen=True)
 class InspectionResult:
     """The kernels, with the call that they come from."""
@@ -127,7 +123,7 @@ def inspect_submission(
     inputs: tuple[Any, ...] = (), kernel: str | None = None,
 ) -> InspectionResult:  # fmt: skip
     """The kernels of the call `entry(*inputs)` on `target`, or those called `kernel`. What is not given of the call is
-    as the tests of the assignment have it. Raises NothingToInspect where no inputs are known, or no such kernel is
+    as the tests of the assignment have it. Raises UsageError where no inputs are known, or no such kernel is
     launched, and AssignmentError, SubmissionError, TraceError and Unavailable, as they say."""
     submission, lists = read(path), {}
     if not (entry and inputs):
@@ -137,7 +133,7 @@ def inspect_submission(
         program = tracer.trace(entry, to_arguments(inputs))
     kernels = inspect(program, target, kernel=kernel)
     if not kernels:
-        raise NothingToInspect(_no_kernel(program, kernel, entry))
+        raise UsageError(_no_kernel(program, kernel, entry))
     return InspectionResult(submission, entry, inputs, target, program, kernels)
 
 
@@ -147,12 +143,10 @@ def dumps(result: InspectionResult) -> str:
 
 
 def representative(assignment: Assignment) -> tuple[Any, ...]:
-    """The inputs of the first call that the assignment's tests time. Raises NothingToInspect where they time none."""
+    """The inputs of the first call that the assignment's tests time. Raises UsageError where they time none."""
     calls = [call for call in timed_calls(assignment) if call.entry == assignment.entry]
     if not calls:
-        raise NothingToInspect(
-            f"the tests of {assignment.id} time no call: say what to pass, such as -i 'float16 4096x4096'"
-        )
+        raise UsageError(f"the tests of {assignment.id} time no call: say what to pass, such as -i 'float16 4096x4096'")
     return calls[0].args
 
 

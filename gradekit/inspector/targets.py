@@ -11,6 +11,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from gradekit.assignment import UsageError
+
 PARTITIONS = 4
 """Parts of an SM with a scheduler and a quarter of the registers each: a warp stays in one."""
 
@@ -70,18 +72,14 @@ TARGETS = {name: Target(name, **row) for name, row in tomllib.loads(_FILE.read_t
 """By name: NVIDIA's, oldest first, then AMD's."""
 
 
-class UnknownTarget(ValueError):
-    """No such architecture: one sentence that names those that there are."""
-
-
 def target(name: str) -> Target:
-    """The architecture called `name`: "sm_90", "sm90", "90" or "gfx942". Raises UnknownTarget where there is none."""
+    """The architecture called `name`: "sm_90", "sm90", "90" or "gfx942". Raises UsageError where there is none."""
     digits = name.lower().removeprefix("sm").removeprefix("_")
     found = TARGETS.get(f"sm_{digits}") or TARGETS.get(name.lower())
     if found is None:
         near = difflib.get_close_matches(name, TARGETS, n=1, cutoff=0.8)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(TARGETS)}"
-        raise UnknownTarget(f"no target {name!r}; {hint}")
+        raise UsageError(f"no target {name!r}; {hint}")
     return found
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import torch
 
-from gradekit.engine import Op
 from gradekit.engine.masked_lanes import mask_of
+from gradekit.engine.ttir import Op
 from gradekit.findings import Cause, Finding
 from gradekit.judge.evidence import Diagnosis, Evidence, nouns
 from gradekit.source.draft import draft_of

@@ -14,12 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit import engine
 from gradekit.causes import Cause
-from gradekit.engine.budget import AGAIN
+from gradekit.engine import executor
+from gradekit.engine.budget import AGAIN, Budget, OverBudget, Unsupported
 from gradekit.engine.frame import Frame, LaunchContext, Observe
+from gradekit.engine.host import ForbiddenOp
 from gradekit.engine.memory import Memory, strided
-from gradekit.engine.observer import Owners, TouchedElements, touched
+from gradekit.engine.observer import Observer, Owners, TouchedElements, touched
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import FLOAT
 from gradekit.judge.by_text import tile_without_loop
@@ -251,11 +252,11 @@ def _wrong_place(program: Program, comparison: Comparison | None) -> tuple[int, 
     return views[0].storage, views[0].offset + sum(i * s for i, s in zip(element, views[0].stride, strict=True))
 
 
-def ran(program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: engine.Observer) -> bool:
+def ran(program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: Observer) -> bool:
     """Runs a program once more under an observer; False where that cannot be done."""
     try:
-        engine.run(program, inputs, allow=allow, budget=engine.Budget(AGAIN), observer=observer)
-    except (engine.Unsupported, engine.OverBudget, engine.ForbiddenOp):
+        executor.run(program, inputs, allow=allow, budget=Budget(AGAIN), observer=observer)
+    except (Unsupported, OverBudget, ForbiddenOp):
         return False
     return True
 

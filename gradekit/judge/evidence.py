@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from gradekit.engine import Op, TTIRError
 from gradekit.engine.kernel_facts import every_operation, parsed
+from gradekit.engine.ttir import Op, TTIRError
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input

@@ -26,13 +26,9 @@ TIME = (2026, 1, 1, 0, 0, 0)
 """Of every member: the same input gives the same file."""
 
 
-class PackageError(UsageError):
-    """It cannot be packaged: what is missing."""
-
-
 def build(lms: str, assignment: Assignment, target: Path, **more: Any) -> list[str]:
     """Write the package of `assignment` for `lms` to `target` (.zip, or .tar), with `more` as in `contents`; the names
-    in it. Raises PackageError as `contents`, and OSError."""
+    in it. Raises UsageError as `contents`, and OSError."""
     files = contents(lms, assignment, **more)
     target.write_bytes(_tar(files) if target.suffix == ".tar" else _zip(files))
     return sorted(files)
@@ -44,16 +40,16 @@ def contents(
 ) -> dict[str, bytes]:  # fmt: skip
     """Everything in the package, by name: with hidden tests and a secret seed (by default new) unless not `hidden`, or
     students read it. Unmeasured points count as `pending` says, or are timed by the scheduler at `cluster`, with the
-    `certificates` in that folder. Raises PackageError for another LMS, and where students would read what is secret."""
+    `certificates` in that folder. Raises UsageError for another LMS, and where students would read what is secret."""
     is_read = lms in PLATFORMS and PLATFORMS[lms].is_read_by_students
     if is_read and (hidden or secret_seed is not None):
-        raise PackageError(
+        raise UsageError(
             f"students read what is uploaded to {lms}, so hidden tests and a secret seed stay at home: leave --hidden"
             " and --secret-seed out, and let `gradekit grade` over their repositories give the grade that counts"
         )
     hidden = not is_read if hidden is None else hidden
     if secret_seed is not None and not hidden:
-        raise PackageError("a secret seed stands beside the hidden tests: leave --no-hidden or --secret-seed out")
+        raise UsageError("a secret seed stands beside the hidden tests: leave --no-hidden or --secret-seed out")
     words = {"@ASSIGNMENT@": assignment.id, "@PENDING@": pending.value, "@LANG@": translation.language()}
     words |= {"@CLUSTER@": cluster or "", "@NETWORK@": "true" if cluster else "false"}
     files = {name: _filled(text, words) for name, text in _scripts(lms).items()}
@@ -92,7 +88,7 @@ def _scripts(lms: str) -> dict[str, bytes]:
     folder = scripts() / lms
     if not folder.is_dir():
         there = ", ".join(sorted(child.name for child in scripts().iterdir() if child.is_dir()))
-        raise PackageError(f"there are no scripts for {lms!r}; there are some for {there}")
+        raise UsageError(f"there are no scripts for {lms!r}; there are some for {there}")
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 

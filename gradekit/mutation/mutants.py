@@ -74,10 +74,6 @@ def _scattered(group: Sequence[Mutant]) -> Iterable[Mutant]:
 FILE = "equivalent.toml"
 
 
-class JudgedError(UsageError):
-    """The file is written wrongly, or an edit in it does not fit the solution: one sentence with the entry's name."""
-
-
 @dataclass(frozen=True)
 class Judged:
     """A mutant that a person judged equivalent: the entry's `name`, `why`, and the mutant's `text`."""
@@ -88,20 +84,20 @@ class Judged:
 
 
 def judged(solution: Path) -> list[Judged]:
-    """What stands in the file beside a solution; nothing where there is none. Raises JudgedError where it is written
+    """What stands in the file beside a solution; nothing where there is none. Raises UsageError where it is written
     wrongly, or an edit in it does not fit the solution."""
     path = solution.with_name(FILE)
     if not path.is_file():
         return []
     text = solution.read_text(encoding="utf-8")
-    return [one for name, entry in read(path, JudgedError)[1].items() for one in _entry(path, name, entry, text)]
+    return [one for name, entry in read(path, UsageError)[1].items() for one in _entry(path, name, entry, text)]
 
 
 def _entry(path: Path, name: str, entry: Any, text: str) -> list[Judged]:
     is_table = isinstance(entry, dict) and entry.keys() == {"why", "edits"}
     if not is_table or not isinstance(entry["why"], str) or not isinstance(entry["edits"], list):
-        raise JudgedError(f"{path}: [{name}] must have why, a sentence, and edits, a list")
+        raise UsageError(f"{path}: [{name}] must have why, a sentence, and edits, a list")
     try:
         return [Judged(name, entry["why"], edited(text, edit, "solution.py")) for edit in entry["edits"]]
     except EditError as error:
-        raise JudgedError(f"{path}: {name}: {error}") from None
+        raise UsageError(f"{path}: {name}: {error}") from None

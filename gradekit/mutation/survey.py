@@ -28,10 +28,6 @@ from gradekit.request import GradingOptions
 from gradekit.submission.parsed_source import meaning
 
 
-class SurveyError(UsageError):
-    """There is nothing to mutate: no solution in Python, or one that does not earn every point; one sentence."""
-
-
 class MutantOutcome(StrEnum):
     """What came of a mutant."""
 
@@ -81,12 +77,12 @@ def _share(part: int, whole: int) -> str:
 
 class Survey:
     """The mutants of an assignment's solution, at most `most` of them, and what is known of them before any is graded.
-    Raises SurveyError where the assignment has no solution in Python, and JudgedError where its equivalent.toml is
-    written wrongly, or an edit in it does not fit."""
+    Raises UsageError where the assignment has no solution in Python, or its equivalent.toml is written wrongly, or an
+    edit in it does not fit."""
 
     def __init__(self, assignment: Assignment, most: int | None = None) -> None:
         if assignment.is_quiz or assignment.solution is None or not assignment.solution.is_file():
-            raise SurveyError(f"{assignment.id} has no solution.py that could be mutated")
+            raise UsageError(f"{assignment.id} has no solution.py that could be mutated")
         self.assignment = assignment
         self.text = assignment.solution.read_text(encoding="utf-8")
         every = mutants(self.text)
@@ -98,11 +94,11 @@ class Survey:
         """Entries of equivalent.toml with an edit that makes no mutant."""
 
     def results(self, trials: Trials) -> Iterator[MutantResult]:
-        """What comes of each mutant, as it comes; those that were judged equivalent are not graded. Raises SurveyError
+        """What comes of each mutant, as it comes; those that were judged equivalent are not graded. Raises UsageError
         where the solution itself does not earn every point."""
         (own,) = trials.of([self.text])
         if own.failed or own.fault:
-            raise SurveyError(f"the solution itself fails: {own.fault or ', '.join(own.failed)}")
+            raise UsageError(f"the solution itself fails: {own.fault or ', '.join(own.failed)}")
         undecided = []
         for mutant in self.mutants:
             if one := self.judged.get(meaning(mutant.text)):
@@ -152,8 +148,7 @@ def shown(
     jobs: int | None = None,
 ) -> int:
     """Survey an assignment and say what came of each mutant, with results kept in `folder`; 0 where none survived, else
-    1. Raises SurveyError where there is nothing to mutate, or the solution itself fails, and JudgedError where
-    equivalent.toml is written wrongly, or an edit in it does not fit."""
+    1. Raises UsageError where there is nothing to mutate, the solution itself fails, or equivalent.toml is wrong."""
     survey = Survey(assignment, most)
     trials = Trials(assignment, folder / f"{assignment.id}.jsonl", jobs or os.cpu_count() or 1)
     say(f"{assignment.id}: {len(survey.mutants)} mutants of {assignment.solution}")

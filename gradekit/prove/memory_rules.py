@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gradekit.engine import Module, Op
 from gradekit.engine.frame import known_itemsize
 from gradekit.engine.masked_lanes import mask_of
 from gradekit.engine.registry import enters
+from gradekit.engine.ttir import Module, Op
 from gradekit.engine.ttir_locations import line_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicAccess, SymbolicPointer, Tile, Value, lanes

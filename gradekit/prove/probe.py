@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
-from gradekit.engine import Budget, Module, Op
-from gradekit.engine.budget import Meter
+from gradekit.engine.budget import Budget, Meter
 from gradekit.engine.frame import Frame, LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.launch import bind, run_programs
@@ -18,6 +17,7 @@ from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.observer import TouchedElements
 from gradekit.engine.observer import touched as touched_by
 from gradekit.engine.traffic import CountingMemory
+from gradekit.engine.ttir import Module, Op
 from gradekit.observations import Traffic
 from gradekit.program import ADDRESS_GAP, Launch, Program
 from gradekit.prove import Limit

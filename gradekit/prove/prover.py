@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradekit import domain
-from gradekit.engine import Type, option_count
+from gradekit.engine.executor import option_count
 from gradekit.engine.frame import known_itemsize
 from gradekit.engine.kernel_facts import parsed
+from gradekit.engine.ttir import Type
 from gradekit.judge.failure import Failure
 from gradekit.origins import Origins
 from gradekit.program import (

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from gradekit.engine import Block as OpBlock
-from gradekit.engine import Function, Module, Op, Region, Type
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import operations
 from gradekit.engine.masked_lanes import MASK_AT, mask_of
 from gradekit.engine.registry import enters
+from gradekit.engine.ttir import Block as OpBlock
+from gradekit.engine.ttir import Function, Module, Op, Region, Type
 from gradekit.engine.ttir_locations import line_of
 from gradekit.prove import Limit
 from gradekit.prove.solve import Solver

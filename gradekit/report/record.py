@@ -13,11 +13,6 @@ from typing import Any
 from gradekit.findings import SCHEMA, Cause, Check, Kind, Outcome, Report, SourceLine, Status
 from gradekit.report.rests_on import rests_on
 
-
-class RecordError(ValueError):
-    """The data is not a report record: which field, and what is wrong with it."""
-
-
 _ORDER = (
     "schema", "assignment", "status", "message", "cause", "hint", "source", "submission", "score", "checks", "rests_on",
 )  # fmt: skip
@@ -105,13 +100,13 @@ def schema() -> dict[str, Any]:
 
 
 def validate(data: Any) -> None:
-    """Check `data` against the schema. Raises RecordError where it is not a record; the message names the field."""
+    """Check `data` against the schema. Raises ValueError where it is not a record; the message names the field."""
     import jsonschema  # here alone: a check need not wait for it
 
     errors = jsonschema.Draft202012Validator(schema()).iter_errors(data)
     error = next(iter(sorted(errors, key=lambda e: list(map(str, e.absolute_path)))), None)
     if error is not None:
-        raise RecordError(f"{error.json_path.removeprefix('$').removeprefix('.') or 'the record'}: {error.message}")
+        raise ValueError(f"{error.json_path.removeprefix('$').removeprefix('.') or 'the record'}: {error.message}")
 
 
 # --- its file ---------------------------------------------------------------------------------------------------------

@@ -11,11 +11,12 @@ from typing import Any
 
 import torch
 
-from gradekit import engine
 from gradekit.assignment import Assignment, of_path
-from gradekit.engine.budget import OverBudget
+from gradekit.engine import executor
+from gradekit.engine.budget import Budget, OverBudget, Unsupported
 from gradekit.engine.conditions import USUAL, Conditions, Order
 from gradekit.engine.executor import RunResult
+from gradekit.engine.host import ForbiddenOp
 from gradekit.engine.observer import NOBODY, Owners, coordinates, linear_id
 from gradekit.engine.trials import agree
 from gradekit.findings import Cause, Check, Finding, Outcome
@@ -41,10 +42,6 @@ from gradekit.subject.subject import Call, Subject
 from gradekit.submission import Submission, SubmissionError, read
 
 SCHEMA = "gradekit/steps/1"
-
-
-class NothingToPlay(SubmissionError):
-    """No call of the submission can be played: `message` says why in one sentence."""
 
 
 # --- which call is played, and under which conditions it goes wrong ---------------------------------------------------
@@ -194,17 +191,15 @@ def wrong_places(program: Program, seen: Circumstances) -> dict[int, torch.Tenso
 # --- the call to its record -------------------------------------------------------------------------------------------
 
 
-
 def step_record(
     path: Path, id: str | None, options: GradingOptions, arguments: Sequence[Any] = (),
     program: tuple[int, ...] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The steps of the call of `arguments`, else of the one that fails first in this grading run, or a small one;
-    `program` (x, y, z) comes first. Raises NothingToPlay where none has a kernel, and AssignmentError, NoSuchSubmission
-    or SubmissionError."""
+    `program` (x, y, z) comes first. Raises SubmissionError where none has a kernel, and AssignmentError."""
     assignment = of_path(path, id)
     if assignment.is_quiz:
-        raise NothingToPlay(f"{assignment.id} asks questions: there is no kernel to be played.")
+        raise SubmissionError(f"{assignment.id} asks questions: there is no kernel to be played.")
     submission = read(path)
     asked = [Played(None, Call(assignment.entry, tuple(arguments)))] if arguments else []
     candidates = asked or _seen_by_checks(GradingRequest(assignment, submission, options))
@@ -217,7 +212,7 @@ def _seen_by_checks(request: GradingRequest) -> list[Played]:
     if found := chooser.candidates:
         return found
     failed = next((check.message for check in report.checks if check.message), "no check called it")
-    raise NothingToPlay(f"No call can be played: {report.message or failed}")
+    raise SubmissionError(f"No call can be played: {report.message or failed}")
 
 
 def _to_play(candidates: Sequence[Played], assignment: Assignment, submission: Submission) -> tuple[Played, Program]:
@@ -259,20 +254,20 @@ class _Playing:
             seen = replace(seen, run=self._run(self.owners, seen.option, seen.conditions))
             chosen = self._chosen(seen)
             if not chosen:
-                raise NothingToPlay(f"{self.played.call.entry} launches no program of a kernel.")
+                raise SubmissionError(f"{self.played.call.entry} launches no program of a kernel.")
             recorder = PlayRecorder(chosen, self.tensors, wrong_places(self.program, seen))
             self._run(recorder, seen.option, seen.conditions)
-        except (OverBudget, engine.Unsupported) as error:
-            raise NothingToPlay(f"The call cannot be played: {error}.") from None
-        except engine.ForbiddenOp as error:
+        except (OverBudget, Unsupported) as error:
+            raise SubmissionError(f"The call cannot be played: {error}.") from None
+        except ForbiddenOp as error:
             said = f"This computes with torch ({error.op}) where the assignment asks for a Triton kernel."
-            raise NothingToPlay(said) from None
+            raise SubmissionError(said) from None
         programs = [recorder.programs[key] for key in chosen if key in recorder.programs]
         return self._page(seen, programs)
 
     def _run(self, observer: Any, option: int, conditions: Conditions) -> RunResult:
-        return engine.run(
-            self.program, self.inputs, option=option, allow=self.assignment.allow, budget=engine.Budget(Limit.WORK),
+        return executor.run(
+            self.program, self.inputs, option=option, allow=self.assignment.allow, budget=Budget(Limit.WORK),
             names=self.tensor_names, conditions=conditions, observer=observer,
         )  # fmt: skip
 
@@ -290,7 +285,7 @@ class _Playing:
         found = [(launch, id) for launch, id in enumerate(ids) if id is not None]
         if not found:
             grids = ", ".join(map(str, self.owners.grids))
-            raise NothingToPlay(f"There is no program {self.first}: the grids are {grids}.")
+            raise SubmissionError(f"There is no program {self.first}: the grids are {grids}.")
         yield from found
 
     def _at_fault(self, seen: Circumstances) -> Iterator[tuple[int, int]]:

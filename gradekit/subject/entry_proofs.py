@@ -14,7 +14,7 @@ from typing import Any
 from gradekit import domain, reuse
 from gradekit.assignment import Assignment, beside, of_path
 from gradekit.causes import Cause
-from gradekit.engine import OverBudget, Unsupported
+from gradekit.engine.budget import OverBudget, Unsupported
 from gradekit.engine.def_use import LOADS, STORES
 from gradekit.engine.ttir_locations import line_of
 from gradekit.inputs import value_kinds

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradekit import engine
-from gradekit.engine import branch_coverage
+from gradekit.engine import branch_coverage, executor, traffic
 from gradekit.engine.branch_coverage import merged
-from gradekit.engine.budget import Budget, OverBudget
+from gradekit.engine.budget import Budget, OverBudget, Unsupported
 from gradekit.engine.conditions import Conditions
 from gradekit.engine.def_use import ATOMICS
 from gradekit.engine.executor import RunResult, Setup, run_setup
 from gradekit.engine.kernel_facts import every_operation, facts, parsed
 from gradekit.engine.observer import Owners
+from gradekit.engine.trials import run_with_trials
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input, values_of
 from gradekit.inputs.value_kinds import PROFILES
@@ -77,7 +77,7 @@ class Observation:
     substitute: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None = None
     card: str = ""
     conditions: str = ""
-    unknown: engine.Unsupported | None = None
+    unknown: Unsupported | None = None
     wanted: tuple[int, ...] = ()
     part: int | None = None
     ways: branch_coverage.WaysByKernel = field(default_factory=dict)
@@ -243,7 +243,7 @@ class Runs:
         """On the engine, and on the card where its turn has come or the engine does not know the program."""
         try:
             seen = self._in_all_configurations(case)
-        except engine.Unsupported as error:
+        except Unsupported as error:
             if self._device.card is None or case.program.folds:
                 raise
             return self._by_the_card_alone(case, error)
@@ -257,7 +257,7 @@ class Runs:
             return seen
         return replace(seen, findings=seen.findings + carded.findings, variants=(*seen.variants, carded))
 
-    def _by_the_card_alone(self, case: Case, error: engine.Unsupported) -> Observation:
+    def _by_the_card_alone(self, case: Case, error: Unsupported) -> Observation:
         first, *others = self._those_that_fit(case, rules.options(case.program))
         findings = first.findings + tuple(finding for other in others for finding in other.findings)
         return replace(first, findings=findings, unknown=error, variants=tuple(others))
@@ -343,17 +343,17 @@ class Runs:
         """A run of all programs, or of `some`. Raises Failure where it takes more than its budget."""
         names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case, option)
 
-        def once(conditions: Conditions) -> engine.RunResult:
-            return engine.run(
+        def once(conditions: Conditions) -> RunResult:
+            return executor.run(
                 case.program, case.tensors, option=option, allow=allow, budget=budget, names=names,
                 conditions=conditions,
             )  # fmt: skip
 
-        def run_it() -> engine.RunResult:
+        def run_it() -> RunResult:
             with rules.within_budget(case.entry, label), self.soundness.answers_for(case.program, case.entry):
                 if some is not None:
                     return some.run(case.tensors, option, allow, budget)
-                return engine.run_with_trials(case.program, once, case.number, case.other_tensors)
+                return run_with_trials(case.program, once, case.number, case.other_tensors)
 
         try:
             if some is not None:
@@ -371,12 +371,12 @@ class Runs:
     def _in_part(self, case: Case, option: int, failure: Failure) -> tuple[SomePrograms, RunResult]:
         """Some programs in place of all, which were too many, with the traffic of all as a sample tells it. Raises the
         `failure` of all where these take too much themselves, or none can be run alone."""
-        budget = engine.Budget(Limit.HURRY, self._most_bytes(case))
+        budget = Budget(Limit.HURRY, self._most_bytes(case))
         try:
             some = SomePrograms.of(case.program, option)
             with self.soundness.answers_for(case.program, case.entry):
                 ran = some.run(case.tensors, option, self.assignment.allow, budget)
-                counted = engine.count(case.program, case.tensors, chosen=option, budget=budget)
+                counted = traffic.count(case.program, case.tensors, chosen=option, budget=budget)
         except OverBudget:
             raise failure from None
         moved = {"bytes_loaded": int(counted.bytes_loaded), "bytes_stored": int(counted.bytes_stored)}
@@ -396,7 +396,7 @@ class Runs:
         """Those of a call that is made in part: a test that looks at them itself cannot use unwritten ones."""
         with rules.within_budget(case.entry, ""):
             if self.limit[1]:
-                raise engine.OverBudget("programs", len(some.ids))
+                raise OverBudget("programs", len(some.ids))
         return some.results
 
     def _counters(self, case: Case, counters: Counters) -> Counters:
@@ -411,7 +411,7 @@ class Runs:
         named = zip(rules.argument_names(case.args, case.entry, self.submission, self._lists), case.args, strict=True)
         return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
 
-    def _budget(self, case: Case, option: int) -> engine.Budget:
+    def _budget(self, case: Case, option: int) -> Budget:
         """The rest of what all runs of the check may use; Failure where nothing is left."""
         most = min(Limit.CHECK_IN_A_HURRY, self._most_work) if self._overdue else self._most_work
         left = min(most - self._of_check, Limit.WORK_IN_ALL - self.work)
@@ -421,7 +421,7 @@ class Runs:
             used = f"the kernels of earlier calls have used up the {most:,} element operations that a check may take."
             raise Failure(Cause.BUDGET_EXCEEDED, f"{case.entry} was not run: {used}")
         brief = self._overdue or case.entry in self._too_large and SomePrograms.can_be(case.program, option)
-        return engine.Budget(min(Limit.HURRY if brief else Budget.work, left), self._most_bytes(case))
+        return Budget(min(Limit.HURRY if brief else Budget.work, left), self._most_bytes(case))
 
     def _most_bytes(self, case: Case) -> int:
         return max(Budget.bytes, 4 * sum(map(_storage_bytes, case.args)))

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from gradekit.engine import Function, Module, Op, Unsupported
 from gradekit.engine.branch_coverage import (
     CLAMP,
     FALSE,
@@ -26,10 +25,11 @@ from gradekit.engine.branch_coverage import (
     WHOLE,
     ways_of,
 )
+from gradekit.engine.budget import Unsupported
 from gradekit.engine.def_use import ATOMICS, LOADS, MOVED, STORES, DefUse
 from gradekit.engine.frame import dtype_of
 from gradekit.engine.kernel_facts import operations, parsed
-from gradekit.engine.ttir import Type
+from gradekit.engine.ttir import Function, Module, Op, Type
 from gradekit.engine.ttir_locations import line_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from gradekit.domain import ANY_DIMENSIONS, MOST_ELEMENTS
-from gradekit.engine import Op
 from gradekit.engine.def_use import ATOMICS, LOADS, STORES
 from gradekit.engine.kernel_facts import operations
 from gradekit.engine.launch import bind
 from gradekit.engine.memory import Memory, Storage
+from gradekit.engine.ttir import Op
 from gradekit.engine.values import BlockPointer, Pointer
 from gradekit.inputs.draws import Draws, shape_of
 from gradekit.inputs.layouts import is_row_major, row_major

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from gradekit.domain import evaluate, names_in
-from gradekit.engine import Op
 from gradekit.engine.branch_coverage import MASKED
 from gradekit.engine.def_use import LOADS
+from gradekit.engine.ttir import Op
 from gradekit.prove.host_terms import Leaf, behind, leaves_in
 from gradekit.reuse import LruCache, SharedCache, shared
 from gradekit.unseen import Limit

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gradekit.assignment import load
+from gradekit.assignment import UsageError, load
 from gradekit.authoring.lint import lint
-from gradekit.authoring.signature import SignatureError, signature
+from gradekit.authoring.signature import signature
 from gradekit.cli import main
 from gradekit.domain import load as domain_of
 from gradekit.findings import Cause, Outcome
@@ -104,7 +104,7 @@ def test_what_annotations_leave_out_is_asked_for() -> None:
     ('def f(x: "int64 [N] 0..B - 1", bins: "= B") -> "[B]": pass', "the result: say its dtype"),
 ])
 def test_a_reference_that_cannot_be_read_is_told(text: str, told: str) -> None:
-    with pytest.raises(SignatureError, match=told):
+    with pytest.raises(UsageError, match=told):
         signature(text, "f", asked)
 
 

@@ -10,8 +10,9 @@ from urllib.parse import parse_qsl
 import pytest
 from click.testing import CliRunner
 
+from gradekit.assignment import UsageError
 from gradekit.batch.class_folder import ClassFolder, GradingSession
-from gradekit.batch.exports import Canvas, ExportError
+from gradekit.batch.exports import Canvas
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.cli import main
@@ -104,20 +105,20 @@ def test_nothing_is_sent_without_a_yes(server: Any, folder: ClassFolder) -> None
 
 def test_a_class_list_with_other_keys_than_canvas_s_is_refused(server: Any, folder: ClassFolder) -> None:
     canvas = Canvas(f"http://127.0.0.1:{server.server_port}", 3, 7, "secret")
-    with pytest.raises(ExportError, match="Canvas knows none of these students"):
+    with pytest.raises(UsageError, match="Canvas knows none of these students"):
         canvas.planned([Line("ada", "double", "graded", 40, 70)], 70.0)
 
 
 def test_other_points_there_are_refused(server: Any, folder: ClassFolder) -> None:
     canvas = Canvas(f"http://127.0.0.1:{server.server_port}", 3, 7, "secret")
-    with pytest.raises(ExportError, match="70 points in Canvas, and 100 here: say scale = 70"):
+    with pytest.raises(UsageError, match="70 points in Canvas, and 100 here: say scale = 70"):
         canvas.planned([], 100.0)
 
 
 def test_the_token_goes_nowhere_else(server: Any, folder: ClassFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ExportError, match="over https alone"):
+    with pytest.raises(UsageError, match="over https alone"):
         Canvas("http://canvas.example.org", 3, 7, "secret")
-    with pytest.raises(ExportError, match="Canvas answers 302"):
+    with pytest.raises(UsageError, match="Canvas answers 302"):
         Canvas(f"http://127.0.0.1:{server.server_port}", 9, 9, "secret").planned([], 70.0)
     monkeypatch.delenv("CANVAS_TOKEN")
     done = run(server, folder)

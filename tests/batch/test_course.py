@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from gradekit.assignment import UsageError
 from gradekit.batch import course_pages, gradebook
 from gradekit.batch.gradebook import Line
-from gradekit.batch.policy import Course, Policy, PolicyError, load
+from gradekit.batch.policy import Course, Policy, load
 from tests.batch.standin import Stand, tried, tried_in_a_container
 from tests.lms import container
 
@@ -96,7 +97,7 @@ def test_the_pages_say_it_too() -> None:
 ])  # fmt: skip
 def test_what_a_courses_file_must_not_say_is_told(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "course.toml").write_text(text)
-    with pytest.raises(PolicyError, match=said):
+    with pytest.raises(UsageError, match=said):
         load(tmp_path / "course.toml")
 
 

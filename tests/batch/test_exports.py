@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from gradekit.assignment import UsageError
 from gradekit.batch import exports, feedback, intake
-from gradekit.batch.exports import ExportError
 from gradekit.batch.gradebook import Line, to_csv
-from gradekit.batch.intake import HandIn, IntakeError, Wanted, hand_ins
+from gradekit.batch.intake import HandIn, Wanted, hand_ins
 from tests.report.samples import PASSED, record
 
 ADA = Line("1201", "softmax", "graded", 87.5, 100, name="Lovelace, Ada")
@@ -69,7 +69,7 @@ def test_a_grade_book_with_semicolons_keeps_them() -> None:
 def test_what_would_change_an_assignment_in_canvas_is_refused(
     text: str, column: str, possible: float, message: str
 ) -> None:
-    with pytest.raises(ExportError, match=message):
+    with pytest.raises(UsageError, match=message):
         exports.canvas(text, LINES, column, possible)
 
 
@@ -88,13 +88,13 @@ def test_moodle_gets_its_own_worksheet_back() -> None:
 
 def test_a_worksheet_in_another_language_needs_its_headers_named() -> None:
     german = MOODLE.replace("Identifier", "ID").replace("Grade,Max", "Bewertung,Max")
-    with pytest.raises(ExportError, match="no column 'Grade'"):
+    with pytest.raises(UsageError, match="no column 'Grade'"):
         exports.moodle(german, LINES, 100)
     assert exports.moodle(german, LINES, 100, grade="Bewertung").filled == 2
 
 
 def test_other_points_in_moodle_are_refused() -> None:
-    with pytest.raises(ExportError, match="worth 100 points in Moodle, and 90 here"):
+    with pytest.raises(UsageError, match="worth 100 points in Moodle, and 90 here"):
         exports.moodle(MOODLE, LINES, 90)
 
 
@@ -111,7 +111,7 @@ def test_the_grade_book_is_this_table() -> None:
 
 def test_canvas_is_told_from_moodle() -> None:
     assert exports.is_canvas(CANVAS) and not exports.is_canvas("Identifier,Full name,Grade,Maximum Grade\n")
-    with pytest.raises(ExportError, match=r"--column: Canvas's grade book has Vector add \(770\)"):
+    with pytest.raises(UsageError, match=r"--column: Canvas's grade book has Vector add \(770\)"):
         exports.canvas(CANVAS, LINES, "", 100)
 
 
@@ -177,11 +177,11 @@ def test_a_cell_of_nbgraders_own_is_filled_where_it_is_worth_the_same(database: 
         book.add_grade_cell("kernel", "softmax", "softmax", max_score=100, cell_type="code")
     exports.nbgrader(database, LINES, "softmax", "", 100)
     assert scores(database)["1201"] == (87.5, 100)
-    with pytest.raises(ExportError, match="kernel is worth 100 points in nbgrader, and 130 here: say scale = 100"):
+    with pytest.raises(UsageError, match="kernel is worth 100 points in nbgrader, and 130 here: say scale = 100"):
         exports.nbgrader(database, LINES, "softmax", "", 130)
-    with pytest.raises(ExportError, match="--column; there are kernel"):
+    with pytest.raises(UsageError, match="--column; there are kernel"):
         exports.nbgrader(database, LINES, "softmax", "nothing", 100)
-    with pytest.raises(ExportError, match="no assignment 'matmul'; it has softmax"):
+    with pytest.raises(UsageError, match="no assignment 'matmul'; it has softmax"):
         exports.nbgrader(database, LINES, "matmul", "", 100)
 
 
@@ -192,7 +192,7 @@ def test_without_nbgrader_its_database_is_told_from_a_table(tmp_path: Path, monk
         connection.execute("create table course (id text)")
     assert exports.is_nbgrader(file) and not exports.is_nbgrader(table)
     monkeypatch.setitem(sys.modules, "nbgrader", None)
-    with pytest.raises(ExportError, match=r"a database of nbgrader's: pip install nbgrader"):
+    with pytest.raises(UsageError, match=r"a database of nbgrader's: pip install nbgrader"):
         exports.nbgrader(file, LINES, "softmax", "", 100)
 
 
@@ -247,5 +247,5 @@ def test_canvas_moodle_and_a_table_say_when_hand_ins_came(tmp_path: Path) -> Non
 @pytest.mark.parametrize("text", ["name\nada\n", "student,submitted\nada,2026-12-01\n", "[{\"user_id\": 1, \"submitted_at\": \"?\"}]"])
 def test_a_file_that_says_no_time_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "times").write_text(text)
-    with pytest.raises(IntakeError):
+    with pytest.raises(UsageError):
         intake.times(tmp_path / "times")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
+from gradekit.assignment import UsageError, get
 from gradekit.batch import intake
 from gradekit.batch.grader import content
-from gradekit.batch.intake import HandIn, IntakeError, Wanted, aside, hand_ins
+from gradekit.batch.intake import HandIn, Wanted, aside, hand_ins
 from gradekit.batch.store import Store
 
 WANTED = Wanted(("submission", "softmax"))
@@ -173,13 +173,13 @@ def test_an_nbgrader_tree_of_several_assignments(tmp_path: Path) -> None:
     for folder in ("ada/softmax", "bob/matmul"):
         (tmp_path / "submitted" / folder / "timestamp.txt").write_text("2026-11-02 14:58:23 UTC\n")
     assert [h.student for h in hand_ins(tmp_path, Wanted.by(get("softmax")))] == ["ada"]
-    with pytest.raises(IntakeError, match="several assignments, and none is vector_add: matmul, softmax"):
+    with pytest.raises(UsageError, match="several assignments, and none is vector_add: matmul, softmax"):
         hand_ins(tmp_path, Wanted.by(get("vector_add")))
 
 
 @pytest.mark.parametrize("files", [(), ("notes.txt",), ("essays/ada.pdf",)])
 def test_a_folder_without_submissions_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
-    with pytest.raises(IntakeError, match=r"expected a folder or a \.py"):
+    with pytest.raises(UsageError, match=r"expected a folder or a \.py"):
         hand_ins(lay(tmp_path, *files), WANTED)
 
 
@@ -217,7 +217,7 @@ def test_a_name_that_two_students_have_matches_neither(tmp_path: Path) -> None:
 
 def test_a_class_list_without_ids_is_refused(tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_text("group,team\n1,2\n")
-    with pytest.raises(intake.IntakeError, match="it has group, team"):
+    with pytest.raises(UsageError, match="it has group, team"):
         intake.class_list(tmp_path / "class.csv")
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gradekit.assignment import UsageError
 from gradekit.batch.gradebook import Line, chosen_attempt, counted
-from gradekit.batch.policy import LatePolicy, Policy, PolicyError, load, spelled
+from gradekit.batch.policy import LatePolicy, Policy, load, spelled
 from tests.beside import beside
 
 CASES = beside(__file__)
@@ -140,13 +141,13 @@ def test_course_toml_says_all_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "message"), CASES["refused"])
 def test_what_course_toml_may_not_say_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "course.toml").write_text(f"[assignments.softmax]\n{text}\n")
-    with pytest.raises(PolicyError, match=re.escape(message)):
+    with pytest.raises(UsageError, match=re.escape(message)):
         load(tmp_path / "course.toml")
 
 
 def test_a_broken_course_toml_is_named(tmp_path: Path) -> None:
     (tmp_path / "course.toml").write_text("[assignments")
-    with pytest.raises(PolicyError, match="course.toml is not valid TOML"):
+    with pytest.raises(UsageError, match="course.toml is not valid TOML"):
         load(tmp_path / "course.toml")
 
 

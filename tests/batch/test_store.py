@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from gradekit.assignment import UsageError
 from gradekit.batch.class_folder import ClassFolder, GradingSession
 from gradekit.batch.intake import HandIn
 from gradekit.batch.store import ResultKey, Store
-from gradekit.marks import Mark, MarkError
+from gradekit.marks import Mark
 from gradekit.request import GradingOptions
 from tests.batch import postgres
 from tests.patience import GUARD
@@ -227,7 +228,7 @@ def test_the_name_of_a_parametrized_test_marks_all_its_checks(tmp_path: Path) ->
 
 
 def test_a_group_is_worth_what_its_checks_are(tmp_path: Path) -> None:
-    with pytest.raises(MarkError, match="test_speed is worth 0 to 20 points, and not 21"):
+    with pytest.raises(UsageError, match="test_speed is worth 0 to 20 points, and not 21"):
         folder(tmp_path, record(*HALVES)).mark("softmax", "ada", "test_speed", Mark(21.0))
 
 
@@ -237,5 +238,5 @@ def test_a_rejected_submission_can_be_marked_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_a_graded_submission_is_marked_by_its_checks(tmp_path: Path) -> None:
-    with pytest.raises(MarkError, match="mark its checks, which are"):
+    with pytest.raises(UsageError, match="mark its checks, which are"):
         folder(tmp_path, record(FAILED)).mark("softmax", "ada", "total", Mark(50.0))

@@ -8,8 +8,7 @@ import pytest
 from gradekit import sandbox, wellformed
 from gradekit.confine import LEVELS
 from gradekit.confine.confinement import COMPILER_TASKS, HIGHEST_WITHOUT_NAMESPACES
-from gradekit.engine import Budget
-from gradekit.engine.budget import LAUNCH, STEP
+from gradekit.engine.budget import LAUNCH, STEP, Budget
 from gradekit.gpu import Limit
 from gradekit.inspector import Limit as Compiling
 from gradekit.submission import archive, notebook, reading

@@ -6,8 +6,8 @@ import triton.language as tl
 from launching import launched, program, view
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from gradekit.engine import Owners, Setup, run_setup
-from gradekit.engine.executor import run
+from gradekit.engine.executor import Setup, run, run_setup
+from gradekit.engine.observer import Owners
 from gradekit.findings import Cause
 from gradekit.program import ADDRESS_GAP, Allocate, Aten, Copy, Program, Scalar, Source, View
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradekit import engine
+from gradekit.engine import executor
 from gradekit.engine.executor import Budget, OverBudget
 from gradekit.engine.traffic import count, least_bytes
 from gradekit.inputs.spec import Input, normal
@@ -46,7 +46,7 @@ MEDIUM = [
 @pytest.mark.parametrize(("id", "entry", "specs"), MEDIUM, ids=[f"{m[0]}-{m[2][0].shape}" for m in MEDIUM])
 def test_a_sample_of_a_solution_comes_within_five_percent(id: str, entry: str, specs: list[Input]) -> None:
     program = solution(id, entry, *specs)
-    whole = engine.run(program, [spec.tensor() for spec in specs]).counters
+    whole = executor.run(program, [spec.tensor() for spec in specs]).counters
     sampled = count(program)
     assert sampled.bytes_loaded == pytest.approx(whole.bytes_loaded, rel=0.05)
     assert sampled.bytes_stored == pytest.approx(whole.bytes_stored, rel=0.05)
@@ -56,7 +56,7 @@ def test_a_sample_of_a_solution_comes_within_five_percent(id: str, entry: str, s
 def test_a_small_grid_is_counted_exactly() -> None:
     specs = [normal((7, 1000))]
     program = solution("softmax", "softmax", *specs)
-    whole, counted = engine.run(program, [specs[0].tensor()]).counters, count(program)
+    whole, counted = executor.run(program, [specs[0].tensor()]).counters, count(program)
     assert (counted.bytes_loaded, counted.bytes_stored, counted.flops) == (28_000, 28_000, whole.flops)
     assert counted.exact and counted.launches == 1
 
@@ -71,7 +71,7 @@ def test_lengths_on_which_loops_depend_are_read(trace: Trace) -> None:
     lengths = torch.arange(20, dtype=torch.int32) * 16
     x = normal((20, 320))
     program = trace("sums", Input("int32", (20,), (1,)), x)
-    exact = engine.run(program, [lengths, x.tensor()]).counters
+    exact = executor.run(program, [lengths, x.tensor()]).counters
     assert count(program, [lengths, None]).bytes_loaded == exact.bytes_loaded
     assert count(program).bytes_loaded == 20 * 4  # without them, every length is 0
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from gradekit import engine
+from gradekit.engine import executor
+from gradekit.engine.executor import Setup
 from gradekit.exact.places import narrowing, rounded_down, rounding_places
 from gradekit.exact.widening import NotExact, wide_tensors, widened
 from gradekit.inputs.spec import Input, normal
@@ -51,7 +52,7 @@ def test_a_result_that_a_later_launch_adds_to_is_rounded_before_it_is_one() -> N
 
 def test_without_rounding_results_are_those_of_float64(program: Program) -> None:
     exact, x = widened(program), X.tensor()
-    run = lambda one: engine.run_setup(engine.Setup(one.program, wide_tensors([x]), reader=one.reader)).results
+    run = lambda one: executor.run_setup(Setup(one.program, wide_tensors([x]), reader=one.reader)).results
     out, other = run(exact)
     assert out.dtype == torch.float64
     assert torch.allclose(out, x.double(), rtol=1e-14, atol=1e-14) and torch.equal(other, x.double() * 6)

@@ -18,8 +18,8 @@ from gradekit.gpu import shared_memory, worker, worker_process
 from gradekit.gpu.device_memory import RedZoneWrite
 from gradekit.gpu.faults import CardFault, fault_of
 from gradekit.gpu.replay import CaughtWrite
-from gradekit.gpu.server import arguments_from, arguments_to
 from gradekit.gpu.worker import Worker
+from gradekit.inputs.as_text import decoded, encoded
 from gradekit.program import Allocate, Launch, Literal, View
 from gradekit.subject.device import Device
 from tests.patience import eventually
@@ -121,7 +121,7 @@ def test_what_was_forgotten_cannot_be_timed(standin: Worker) -> None:
 
 def test_specs_that_are_one_object_stay_one() -> None:
     x, y = normal(4), normal(4)
-    first, number, second, third = arguments_from(arguments_to([x, 3, x, y]))
+    first, number, second, third = decoded(encoded([x, 3, x, y]))
     assert first is second and first == third and first is not third and number == 3
 
 
@@ -294,6 +294,7 @@ def test_a_process_begins_where_there_seems_to_be_a_card(
 STARTER = """
 import sys, time
 from gradekit.gpu.worker import Worker
+from gradekit.inputs.as_text import decoded, encoded
 worker = Worker(None)
 worker.start()
 print(worker.pid, worker._process.folder, flush=True)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gradekit.assignment import get
+from gradekit.assignment import UsageError, get
 from gradekit.cli import main
 from gradekit.course.mistakes import mistake
 from gradekit.inputs.spec import Input
-from gradekit.inspector.inspect import NothingToInspect, parse_input, representative
+from gradekit.inspector.inspect import parse_input, representative
 from gradekit.plugin.timed import timed_calls
 
 SOLUTION = "solutions/softmax/solution.py"
@@ -100,5 +100,5 @@ def test_representative_inputs_are_those_of_the_first_timed_call() -> None:
 def test_an_assignment_that_times_nothing_asks_for_inputs(tmp_path: Path) -> None:
     from tests.plugin.test_pytest import made
 
-    with pytest.raises(NothingToInspect, match="say what to pass"):
+    with pytest.raises(UsageError, match="say what to pass"):
         representative(made(tmp_path, ""))

@@ -4,7 +4,7 @@ import pytest
 import torch
 import triton
 
-from gradekit.engine import run
+from gradekit.engine.executor import run
 from gradekit.interpreter.shown_call import HostCall, HostReplay
 from gradekit.interpreter.walked_call import WalkedCall, code_of
 from gradekit.submission.parsed_source import ParsedSource

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit import engine
 from gradekit.causes import Cause
+from gradekit.engine import executor
 from gradekit.judge.by_running import never_read, special_origin
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis
@@ -51,7 +51,7 @@ def ran(text: str, x: torch.Tensor, right: Callable[[torch.Tensor], torch.Tensor
     """The program of a submission, and its result beside that of a function."""
     with Tracer(Submission("submission.py", text, "")) as tracer:
         program = tracer.trace("entry", [View(0, str(x.dtype).removeprefix("torch."), tuple(x.shape), x.stride())])
-    result = engine.run(program, [x]).results[0]
+    result = executor.run(program, [x]).results[0]
     assert isinstance(result, torch.Tensor)
     return program, Comparison(result, reference(right, x))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.engine import OverBudget
+from gradekit.engine.budget import OverBudget
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
-from gradekit.lms.package import PackageError, build, contents
+from gradekit.assignment import UsageError, get
+from gradekit.lms.package import build, contents
 from gradekit.versions import supported
 from tests.small import laid_out
 
@@ -89,7 +89,7 @@ def test_the_same_assignment_and_seed_give_the_same_file(tmp_path: Path) -> None
 
 
 def test_an_lms_without_scripts_is_refused() -> None:
-    with pytest.raises(PackageError, match="there are some for autolab, classroom, codegrade"):
+    with pytest.raises(UsageError, match="there are some for autolab, classroom, codegrade"):
         contents("moodle", get("softmax"))
 
 
@@ -100,7 +100,7 @@ SECRET = re.compile(r"hidden|secret_seed|solutions/")
 def test_nothing_secret_is_put_where_students_read(lms: str) -> None:
     assert not [name for name in contents(lms, get("softmax")) if SECRET.search(name)]
     for secret in ({"hidden": True}, {"secret_seed": 5}):
-        with pytest.raises(PackageError, match="students read what is uploaded to"):
+        with pytest.raises(UsageError, match="students read what is uploaded to"):
             contents(lms, get("softmax"), **secret)
 
 

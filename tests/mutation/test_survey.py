@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, UsageError
 from gradekit.batch import pool
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult
 from gradekit.cli import main
 from gradekit.course.edits import edited
-from gradekit.mutation.mutants import JudgedError, judged, mutants
-from gradekit.mutation.survey import MutantOutcome, MutantResult, Survey, SurveyError, Trial, Trials, row, score
+from gradekit.mutation.mutants import judged, mutants
+from gradekit.mutation.survey import MutantOutcome, MutantResult, Survey, Trial, Trials, row, score
 from tests.beside import beside
 from tests.small import laid_out
 
@@ -153,7 +153,7 @@ def test_a_grader_that_fails_is_a_fault_and_no_catch(assignment: Assignment, gra
 
 def test_a_solution_that_fails_cannot_be_surveyed(assignment: Assignment, grader: type[FakeGraders]) -> None:
     grader.failed = staticmethod(lambda text: ("test_values",))
-    with pytest.raises(SurveyError, match="the solution itself fails: test_values"):
+    with pytest.raises(UsageError, match="the solution itself fails: test_values"):
         surveyed(assignment)
 
 
@@ -226,7 +226,7 @@ def test_a_judgement_that_makes_no_mutant_is_stale(assignment: Assignment) -> No
 def test_a_judgement_that_is_written_wrongly_is_refused(assignment: Assignment, toml: str, said: str) -> None:
     assert assignment.solutions is not None and assignment.solution is not None
     (assignment.solutions / "equivalent.toml").write_text(toml)
-    with pytest.raises(JudgedError) as caught:
+    with pytest.raises(UsageError) as caught:
         judged(assignment.solution)
     assert said in str(caught.value)
 

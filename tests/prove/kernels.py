@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from gradekit.engine import parse
+from gradekit.engine.ttir import parse
 from gradekit.program import Launch, Scalar, View
 from gradekit.prove.memory_rules import accesses
 from gradekit.prove.probe import touched

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gradekit.assignment import discover
-from gradekit.engine import run
+from gradekit.engine.executor import run
 from gradekit.interpreter.shown_call import HostCall, HostReplay, ShownCall
 from gradekit.interpreter.walked_call import WRONG, code_of
 from gradekit.program import Allocate, Copy

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.engine import run
+from gradekit.engine.executor import run
 from gradekit.interpreter.shown_call import ShownCall
 from gradekit.interpreter.tile_values import kind_of
 from gradekit.interpreter.walk import Substitution

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from gradekit.causes import Cause
-from gradekit.engine import run
+from gradekit.engine.executor import run
 from gradekit.interpreter.shown_call import ShownCall, is_like
 from gradekit.interpreter.walk import Substitution
 from gradekit.interpreter.walked_call import WalkedCall, code_of

@@ -13,7 +13,7 @@ from gradekit.findings import Cause, Kind, Outcome, SourceLine, Status
 from gradekit.report import proofs
 from gradekit.report.changes import changes, sentence
 from gradekit.report.proofs import OPEN, summary
-from gradekit.report.record import RecordError, dumps, from_dict, plain, schema, to_dict, validate, write
+from gradekit.report.record import dumps, from_dict, plain, schema, to_dict, validate, write
 from gradekit.report.rests_on import in_words, rests_on, unsure
 from gradekit.report.terminal import Look, render
 
@@ -68,9 +68,8 @@ def test_what_json_has_no_name_for_becomes_text() -> None:
     ({"checks": [{"id": "x"}]}, "checks[0]: 'title' is a required property"),
 ])
 def test_what_is_no_record_is_refused_by_field(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(RecordError) as caught:
+    with pytest.raises(ValueError, match=re.escape(said)):
         validate(record() | change)
-    assert said in str(caught.value)
 
 
 def test_the_schemas_vocabularies_are_those_of_the_findings() -> None:

@@ -13,7 +13,8 @@ from gradekit.engine.conditions import Order
 from gradekit.inputs.spec import normal
 from gradekit.report import steps
 from gradekit.request import GradingOptions
-from gradekit.stepview.played import NothingToPlay, step_record
+from gradekit.stepview.played import step_record
+from gradekit.submission import SubmissionError
 from tests.beside import beside
 from tests.browser import sample
 
@@ -86,7 +87,7 @@ def test_a_call_that_is_asked_for_is_played_from_the_program_that_is_asked_for()
     other = played(SOLUTIONS.parent / "tests/course/right/matmul/persistent.py", arguments=asked, program=last)
     assert (record["programs"][0]["id"], other["programs"][0]["id"]) == ([0, 0, 0], list(last))
     assert len(steps.render(record)) < 2_000_000
-    with pytest.raises(NothingToPlay, match="There is no program"):
+    with pytest.raises(SubmissionError, match="There is no program"):
         played(SOLUTIONS / "matmul" / "solution.py", arguments=asked, program=(10_000,))
 
 
@@ -102,9 +103,9 @@ def test_a_line_shows_its_reductions_beside_its_value_and_a_value_in_the_shape_t
 def test_what_has_no_kernel_says_so(tmp_path: Path) -> None:
     file = tmp_path / "vector_add.py"
     file.write_text("def add(x, y):\n    raise ValueError('no')\n")
-    with pytest.raises(NothingToPlay, match="No call can be played"):
+    with pytest.raises(SubmissionError, match="No call can be played"):
         played(file, id="vector_add", keyword="float32")
-    with pytest.raises(NothingToPlay, match=r"computes with torch \(aten::add\) where"):
+    with pytest.raises(SubmissionError, match=r"computes with torch \(aten::add\) where"):
         played(SOLUTIONS / "vector_add" / "wrong_no_kernel.py", keyword="float32")
 
 

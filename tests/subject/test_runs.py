@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -186,18 +187,12 @@ def test_with_a_substitution_nothing_runs_on_the_card(tracer: Tracer) -> None:
 def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine knows nothing; the worker of these tests, which uses it too, still does."""
     import gradekit.subject.runs
-    from gradekit import engine as real
 
-    class Ignorant:
-        Unsupported, Budget = real.Unsupported, real.Budget
+    def run(*_: object, **__: object) -> None:
+        raise Unsupported("tt.elementwise_inline_asm", 9)
 
-        @staticmethod
-        def run(*_: object, **__: object) -> None:
-            raise real.Unsupported("tt.elementwise_inline_asm", 9)
-
-        run_with_trials = run
-
-    monkeypatch.setattr(gradekit.subject.runs, "engine", Ignorant)
+    monkeypatch.setattr(gradekit.subject.runs, "executor", SimpleNamespace(run=run))
+    monkeypatch.setattr(gradekit.subject.runs, "run_with_trials", run)
 
 
 @pytest.mark.usefixtures("unknown")

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from gradekit import engine
 from gradekit.assignment import Assignment
+from gradekit.engine import executor
+from gradekit.engine.budget import Budget, OverBudget, Unsupported
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close
@@ -74,8 +75,8 @@ def test_a_call_answers_with_the_result_and_what_it_took(subject: Subject) -> No
 
 
 def test_the_next_subject_runs_no_call_again_that_was_changed_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, ran, found = engine.run, list[Program](), list[torch.Tensor]()
-    monkeypatch.setattr(engine, "run", lambda program, *given, **named: ran.append(program) or run(program, *given, **named))
+    run, ran, found = executor.run, list[Program](), list[torch.Tensor]()
+    monkeypatch.setattr(executor, "run", lambda program, *given, **named: ran.append(program) or run(program, *given, **named))
     for seed in (1, 1, 2):
         with contextlib.closing(Subject(SUBMISSION, ASSIGNMENT, CountingTracer)) as subject:
             seen = subject.changed_in_place(subject.add(vector(), vector(seed=seed)))
@@ -213,16 +214,16 @@ def test_after_a_kernel_that_never_ends_others_are_given_less(
 ) -> None:
     given: list[int] = []
 
-    def run(*_: Any, budget: engine.Budget, **__: Any) -> None:
+    def run(*_: Any, budget: Budget, **__: Any) -> None:
         given.append(budget.work)
-        raise engine.OverBudget("work", budget.work, 12)
+        raise OverBudget("work", budget.work, 12)
 
-    monkeypatch.setattr(engine, "run", run)
+    monkeypatch.setattr(executor, "run", run)
     for seed in (1, 2, 3, 3, 3, 4):
         with pytest.raises(Failure, match="Does a loop in one never end") as caught:
             subject.add(vector(seed=seed), vector())
         assert (caught.value.cause, caught.value.line) == (Cause.BUDGET_EXCEEDED, 12)
-    assert given == [engine.Budget().work, *[Limit.HURRY] * 3], "what was stopped once is not run again"
+    assert given == [Budget().work, *[Limit.HURRY] * 3], "what was stopped once is not run again"
 
 
 def test_each_check_has_a_budget_of_its_own(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +258,7 @@ def test_where_lowering_every_configuration_takes_too_much_the_speed_is_open(
         return usual(tracer, form)
 
     monkeypatch.setattr(CountingTracer, "trace_form", lower)
-    with pytest.raises(engine.Unsupported, match="every configuration of tuned in one call"):
+    with pytest.raises(Unsupported, match="every configuration of tuned in one call"):
         subject.time("tuned", (vector(), vector()), plus, plus)
     with pytest.raises(TraceError, match="Too much"):
         subject.time("add", (vector(), vector()), plus, plus)

@@ -8,7 +8,7 @@ import torch
 
 from gradekit import beside, reuse
 from gradekit.assignment import get
-from gradekit.engine import OverBudget
+from gradekit.engine.budget import OverBudget
 from gradekit.findings import Outcome
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.inputs.draws import Draws

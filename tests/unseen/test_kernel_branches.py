@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.engine import Op
 from gradekit.engine.branch_coverage import CLAMP, FALSE, TRUE, watched
-from gradekit.engine.ttir import Type
+from gradekit.engine.ttir import Op, Type
 from gradekit.findings import Check, Outcome
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, dtype_groups, goes
 from gradekit.unseen.search import constant_ways
