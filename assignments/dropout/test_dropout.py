@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 
 import pytest
 import torch
@@ -82,12 +83,20 @@ def assert_count(count, trials, probability, what):
         )
 
 
+def padded_length(size):
+    """At least twice as long, with small prime factors: with large ones a transform takes seven times as long."""
+    return min(odd << ((2 * size - 1) // odd).bit_length() for odd in range(1, 16, 2))
+
+
+@lru_cache(maxsize=2)  # one mask is held against itself, or against several others
+def transformed(mask):
+    return torch.fft.rfft(mask.double() * 2 - 1, padded_length(len(mask)))
+
+
 def agreements(flat, other):
     """How many elements of `other` have the same fate as that of `flat` so many places further on, for each number from 1."""
-    # a length whose prime factors are small, at least twice as long: with large ones the transforms take seven times as long
-    length = min(odd << ((2 * len(flat) - 1) // odd).bit_length() for odd in range(1, 16, 2))
-    ahead, behind = (torch.fft.rfft(mask.double() * 2 - 1, length) for mask in (flat, other))
-    products = torch.fft.irfft(ahead * behind.conj(), length)[1 : len(flat) - FEWEST]
+    product = transformed(flat) * transformed(other).conj()
+    products = torch.fft.irfft(product, padded_length(len(flat)))[1 : len(flat) - FEWEST]
     return ((len(flat) - torch.arange(1, len(products) + 1) + products) / 2).round().to(torch.int64)
 
 

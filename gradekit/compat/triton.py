@@ -64,8 +64,7 @@ def lower(source: ASTSource, options: dict[str, Any], begin: Callable[[], None] 
     Raises triton.CompilationError where the front end refuses the kernel, and RuntimeError where a pass or the verifier
     does; what MLIR says goes to the standard error descriptor."""
     module, parsed = visited(source, options, begin)
-    module = _backend().make_ttir(module, {}, parsed, TARGET.arch)
-    return str(module), parsed
+    return str(_backend().make_ttir(module, {}, parsed, TARGET.arch)), parsed
 
 
 def visited(source: ASTSource, options: dict[str, Any], begin: Callable[[], None]) -> tuple[Any, Any]:
@@ -84,8 +83,9 @@ def visited(source: ASTSource, options: dict[str, Any], begin: Callable[[], None
 
 
 def parsed_options(options: dict[str, Any]) -> Any:
-    """The backend's options of a launch."""
-    return _backend().parse_options({"enable_fp_fusion": True, **options})  # the default, named: else Triton 3.9 warns
+    """The backend's options of a launch; where nobody debugs, passes would drop what finds integers that overflow."""
+    own = {"sanitize_overflow": bool(options.get("debug") and options.get("sanitize_overflow", True))}
+    return _backend().parse_options({"enable_fp_fusion": True, **options, **own})  # the first: else Triton 3.9 warns
 
 
 _OPTIONS = (

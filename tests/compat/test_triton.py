@@ -79,6 +79,11 @@ def test_the_options_that_machine_code_depends_on_are_told() -> None:
     assert {"num_stages", "num_ctas", "enable_fp_fusion", "launch_cooperative_grid"} <= options.keys()
 
 
+@pytest.mark.parametrize("debug", [False, True])
+def test_integers_that_overflow_are_found_where_somebody_debugs(debug: bool) -> None:
+    assert ("overflow detected" in lower(source(), {"debug": debug, "sanitize_overflow": True})[0]) is debug
+
+
 @triton.jit
 def store_and_tell(target_ptr, flag_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     tl.store(target_ptr + tl.arange(0, BLOCK), 1.0)
