@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gradekit.assignment import Assignment
-from gradekit.engine.executor import Unsupported
+from gradekit.engine.budget import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection, of_submission
 from gradekit.inputs.spec import normal

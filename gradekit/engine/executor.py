@@ -48,8 +48,6 @@ from gradekit.program import (
     run_steps,
 )
 
-__all__ = ["Budget", "Counters", "ForbiddenOp", "OverBudget", "RunResult", "Unsupported", "option_count", "run"]
-
 
 @dataclass
 class Variant:

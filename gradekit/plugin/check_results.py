@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from gradekit.credit import rounded
-from gradekit.engine.budget import AGAIN
-from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
+from gradekit.engine.budget import AGAIN, OverBudget, Unsupported
+from gradekit.engine.host import ForbiddenOp
 from gradekit.engine.observer import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs.as_text import MADE_BY_GRADEKIT, as_data, dumps, expression, few

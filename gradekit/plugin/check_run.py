@@ -10,7 +10,7 @@ import pytest
 from gradekit.compat.hypothesis import ReplayDatabase
 from gradekit.compat.hypothesis import examples as hypothesis_examples
 from gradekit.compat.pytest import arguments
-from gradekit.engine.executor import Unsupported
+from gradekit.engine.budget import Unsupported
 from gradekit.findings import Cause, Kind
 from gradekit.inputs.as_text import loads
 from gradekit.inputs.spec import salted

@@ -14,14 +14,16 @@ import weakref
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gradekit.engine.budget import OverBudget, Unsupported
 from gradekit.engine.def_use import STORES
-from gradekit.engine.executor import Counters, ForbiddenOp, OverBudget, Unsupported
+from gradekit.engine.host import ForbiddenOp
 from gradekit.engine.kernel_facts import every_operation, parsed
 from gradekit.engine.ttir import TTIRError
 from gradekit.findings import Cause
 from gradekit.inputs.layouts import row_major
 from gradekit.judge.failure import Failure, Idle, sentence
 from gradekit.judge.memory_checks import line_of
+from gradekit.observations import Counters
 from gradekit.program import (
     Allocate,
     Argument,

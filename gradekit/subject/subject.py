@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradekit.engine.executor import Unsupported
+from gradekit.engine.budget import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.inputs.spec import Input, with_other_values

@@ -18,7 +18,7 @@ import torch
 
 from gradekit.credit import award
 from gradekit.engine import traffic
-from gradekit.engine.executor import Budget, OverBudget
+from gradekit.engine.budget import Budget, OverBudget
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close

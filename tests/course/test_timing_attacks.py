@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gradekit.assignment import Assignment
-from gradekit.engine.executor import Unsupported
+from gradekit.engine.budget import Unsupported
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge.failure import Failure

@@ -9,8 +9,9 @@ import triton.language as tl
 from corpus.case import Case
 from corpus.compile import compiled
 
+from gradekit.engine.budget import Budget
 from gradekit.engine.conditions import USUAL, Conditions
-from gradekit.engine.executor import Budget, RunResult, run
+from gradekit.engine.executor import RunResult, run
 from gradekit.program import ITEMSIZE, Allocate, Fill, Kernel, Launch, Program, Scalar, Source, View
 
 

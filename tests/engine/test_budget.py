@@ -10,8 +10,8 @@ import triton.language as tl
 from launching import program
 
 from gradekit.engine import control, history
-from gradekit.engine.budget import Limit
-from gradekit.engine.executor import Budget, OverBudget, run
+from gradekit.engine.budget import Budget, Limit, OverBudget
+from gradekit.engine.executor import run
 from gradekit.engine.host import write, written
 from gradekit.engine.kernel_facts import facts, last_uses, parsed
 from gradekit.engine.memory import Memory, Storage

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gradekit.engine import executor
-from gradekit.engine.executor import Budget, OverBudget
+from gradekit.engine.budget import Budget, OverBudget
 from gradekit.engine.traffic import count, least_bytes
 from gradekit.inputs.spec import Input, normal
 from gradekit.program import Program, View

@@ -9,8 +9,9 @@ import triton.language as tl
 from corpus.case import Case, blocks
 from corpus.compile import compiled
 
-from gradekit.engine.budget import Limit
-from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported, run
+from gradekit.engine.budget import Limit, OverBudget, Unsupported
+from gradekit.engine.executor import run
+from gradekit.engine.host import ForbiddenOp
 from gradekit.findings import Cause
 from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Program, Scalar, Source, View
 

@@ -3,7 +3,8 @@
 import pytest
 
 from gradekit import award, points
-from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
+from gradekit.engine.budget import OverBudget, Unsupported
+from gradekit.engine.host import ForbiddenOp
 from gradekit.findings import Cause, Kind, Outcome
 from gradekit.judge.failure import Failure
 from gradekit.plugin import check_points

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.engine.executor import OverBudget, Unsupported
+from gradekit.engine.budget import OverBudget, Unsupported
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
 from gradekit.program import (

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.engine.executor import Counters, RunResult
+from gradekit.engine.executor import RunResult
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import normal
 from gradekit.judge.contents import LARGEST, Results, content
 from gradekit.judge.failure import Failure
+from gradekit.observations import Counters
 from gradekit.program import Kernel, Launch, Program, Scalar, Source, View
 from gradekit.sandbox import TraceError
 from gradekit.subject import run_cache

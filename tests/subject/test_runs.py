@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from gradekit.assignment import Assignment
-from gradekit.engine.executor import Unsupported
+from gradekit.engine.budget import Unsupported
 from gradekit.findings import Cause, Finding
 from gradekit.gpu.faults import CardFault
 from gradekit.inputs.spec import Input, normal
