@@ -104,9 +104,14 @@ class Assignment:
 
     @property
     def lists(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        """The arguments that entries take as lists; none where domain.toml makes no sense, which is said later."""
+        """The arguments that entries take as lists."""
+        return {name: one["lists"] for name, one in self.calling.items()}
+
+    @property
+    def calling(self) -> dict[str, dict[str, Any]]:
+        """How entries take arguments, as `Tracer` has it; nothing where domain.toml makes no sense."""
         with contextlib.suppress(domain.DomainError):
-            return {name: entry.lists for name, entry in self.domain.items() if entry.lists}
+            return {name: {"lists": one.lists, "options": one.options} for name, one in self.domain.items()}
         return {}
 
     @property

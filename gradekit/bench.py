@@ -96,7 +96,7 @@ def bench(
     submission, assignment = read(path), of_path(path, given_id)
     plan, card = sweep(assignment, sizes, vary), Device(device, fresh=True)
     card.need()
-    subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists), device=card)
+    subject = Subject(submission, assignment, lambda: Tracer(submission, calling=assignment.calling), device=card)
     rows = []
     with contextlib.closing(card), contextlib.closing(subject):
         for row in _rows(subject, plan):

@@ -165,6 +165,12 @@ class EntryDomain:
         return tuple(tensor.name for tensor in self.tensors if tensor.optional)
 
     @property
+    def options(self) -> tuple[tuple[int, str], ...]:
+        """The place and the name of each scalar to which the signature gives a default, the last of the arguments."""
+        every = enumerate(self.arguments)
+        return tuple((place, one.name) for place, one in every if isinstance(one, ScalarDomain) and one.optional)
+
+    @property
     def scalars(self) -> tuple[ScalarDomain, ...]:
         """The scalars among the arguments, in order."""
         return tuple(argument for argument in self.arguments if isinstance(argument, ScalarDomain))

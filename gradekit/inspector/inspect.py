@@ -125,11 +125,11 @@ def inspect_submission(
     """The kernels of the call `entry(*inputs)` on `target`, or those called `kernel`. What is not given of the call is
     as the tests of the assignment have it. Raises UsageError where no inputs are known, or no such kernel is
     launched, and AssignmentError, SubmissionError, TraceError and Unavailable, as they say."""
-    submission, lists = read(path), {}
+    submission, calling = read(path), {}
     if not (entry and inputs):
         known = of_path(path, assignment)
-        entry, inputs, lists = entry or known.entry, inputs or representative(known), known.lists
-    with Tracer(submission, lists=lists) as tracer:
+        entry, inputs, calling = entry or known.entry, inputs or representative(known), known.calling
+    with Tracer(submission, calling=calling) as tracer:
         program = tracer.trace(entry, to_arguments(inputs))
     kernels = inspect(program, target, kernel=kernel)
     if not kernels:

@@ -188,9 +188,9 @@ class GradingRun:
         from gradekit.sandbox import Tracer
 
         assert self.submission is not None
-        lists, number = self.request.assignment.lists, next(self._numbers)
+        calling, number = self.request.assignment.calling, next(self._numbers)
         limits, lowered = self.request.limits, self._lowered
-        return Tracer(self.submission, limits=limits, lists=lists, number=number, lowered=lowered)
+        return Tracer(self.submission, limits=limits, calling=calling, number=number, lowered=lowered)
 
     @functools.cached_property
     def trivial(self) -> WatchedResults | None:

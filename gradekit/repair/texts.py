@@ -45,7 +45,7 @@ class Texts:
         """A subject of a text in the process of the text that was tried before, and in its place."""
         submission = replace(self.submission, text=text)
         if self._tried is None:
-            start = lambda: Tracer(submission, limits=self.limits, lists=self.assignment.lists)
+            start = lambda: Tracer(submission, limits=self.limits, calling=self.assignment.calling)
             self._tried = Subject(submission, self.assignment, start, is_brief=True)
         else:
             self._tried = self._tried.of_another_text(submission)

@@ -49,23 +49,24 @@ NO_SUBMISSION = Submission("", "", "")
 """An empty submission, for a process that is to load none."""
 
 
-Lists = Mapping[str, Sequence[tuple[int, int]]]
-NO_LISTS: Lists = {}
+Calling = Mapping[str, Mapping[str, Any]]
+PLAINLY: Calling = {}
 
 
 class Tracer:
     """One submission in a process of its own, which starts with the first request. Use it as a context manager, or
-    `close` it. `output` is what the submission has printed so far. `lists` says, by entry, which of its arguments are
-    passed as lists: (place of the first, how many). With a `number`, what it answers is remembered (see `_remembered`),
-    and processes with the same `lowered` find there what each of them has lowered."""
+    `close` it. `output` is what the submission has printed so far. `calling` says, by entry, which of its arguments
+    are passed as "lists": (place of the first, how many), and which are "options", at times by name: (place, name).
+    With a `number`, what it answers is remembered (see `_remembered`), and processes with the same `lowered` find there
+    what each of them has lowered."""
 
     def __init__(
-        self, submission: Submission, *, limits: Limits = DEFAULT, lists: Lists = NO_LISTS, number: int | None = None,
-        lowered: wire.ForkedCache | None = None,
+        self, submission: Submission, *, limits: Limits = DEFAULT, calling: Calling = PLAINLY,
+        number: int | None = None, lowered: wire.ForkedCache | None = None,
     ) -> None:  # fmt: skip
         self.output = ""
         self._lowered = lowered
-        self._lists = lists
+        self._calling = calling
         self._submission = submission
         self._limits = limits
         self._kernels: dict[str, Kernel] = {}
@@ -73,7 +74,7 @@ class Tracer:
         self._has_loaded = False  # in this process or one before: then what it prints has been seen
         self._who = b""
         if number is not None and reuse.is_keeping():
-            who = repr((code_of(submission.text) or submission.text, lists, limits, number))
+            who = repr((code_of(submission.text) or submission.text, calling, limits, number))
             self._who = hashlib.sha256(who.encode()).digest()
         self._times = Counter[str]()  # of each question
         self._unasked: list[Callable[[], object]] | None = [] if self._who else None
@@ -102,7 +103,7 @@ class Tracer:
 
     def _load(self) -> Loaded:
         printed = self.output
-        request = {"do": "load", "text": self._submission.text, "lists": self._lists}
+        request = {"do": "load", "text": self._submission.text, "calling": self._calling}
         answer = self._ask(request, self._limits.import_seconds)
         self.output, self._has_loaded = printed if self._has_loaded else self.output, True
         return replies.loaded(answer)

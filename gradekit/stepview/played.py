@@ -217,7 +217,7 @@ def _seen_by_checks(request: GradingRequest) -> list[Played]:
 
 def _to_play(candidates: Sequence[Played], assignment: Assignment, submission: Submission) -> tuple[Played, Program]:
     """The first call of which more than one program of a grid runs, or else the first, with what it is traced to."""
-    subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists))
+    subject = Subject(submission, assignment, lambda: Tracer(submission, calling=assignment.calling))
     found: list[tuple[Played, Program]] = []
     with contextlib.closing(subject):
         for one in candidates:

@@ -60,7 +60,7 @@ _PROOFS: reuse.SharedCache[str, tuple[Proofs, str]] = reuse.shared(32)
 
 def _decided(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, gradient: bool) -> Proofs:
     text = subject.submission.text
-    question = repr((code_of(text) or text, subject.assignment.lists, entry, budget, gradient))
+    question = repr((code_of(text) or text, subject.assignment.calling, entry, budget, gradient))
     known = _PROOFS.get(question)
     found = known and (known[0] if known[1] == text else moved(known[0], known[1], text))
     if found is None:
@@ -234,7 +234,7 @@ def prove_submission(path: Path, id: str | None = None) -> dict[str, Any]:
     load_kinds(assignment)
     submission = read(path)
     passes: dict[str, dict[str, Any]] = {}
-    subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists))
+    subject = Subject(submission, assignment, lambda: Tracer(submission, calling=assignment.calling))
     with contextlib.closing(subject):
         for name, entry in assignment.domain.items():
             for title, gradient in {name: False, f"{name}, backward": True}.items():

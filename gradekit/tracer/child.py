@@ -1,6 +1,6 @@
 """What a forked child does: takes one submission, answers requests about it, and ends.
 
-Requests: {"do": "load", "text": ..., "lists": ...}; {"do": "trace", "entry": ..., "args": [...], ...};
+Requests: {"do": "load", "text": ..., "calling": ...}; {"do": "trace", "entry": ..., "args": [...], ...};
 {"do": "signature", "ttir": ...} of a child that has loaded nothing, for TTIR that nobody trusts.
 Answers: {"ok": ..., "output": ...} or {"error": {cause, message, line, detail}, "output": ...}.
 """
@@ -57,7 +57,7 @@ class Child:
         file.write_text(ttir, encoding="utf-8")
         return {"types": signature(str(file))}
 
-    def load(self, text: str, lists: dict[str, list[list[int]]]) -> Any:
+    def load(self, text: str, calling: dict[str, dict[str, Any]]) -> Any:
         """Runs the submission's statements, or those of another text in its place."""
         if self.modules:
             self.modules.clear()
@@ -66,7 +66,7 @@ class Child:
         cuda.multiprocessors.count, cuda.multiprocessors.asked = cuda.MANY, False
         self._load()
         loaded = self._loaded()
-        loaded.lists = lists
+        loaded.calling = calling
         return {"functions": loaded.functions(), "notes": loaded.notes, "path": loaded.path}
 
     def trace(

@@ -34,8 +34,8 @@ class LoadedModule:
     """A submission whose statements have run: its `module`, the `path` of its text, and `notes` on what was left out.
 
     `missing` has, for a name that a left-out statement would have defined, the note on the failure behind it; `names`
-    are all that the submission defines itself. `accepted` is the function that was last called, and how many arguments
-    it took. `lists` says, by entry, which arguments it takes as lists: the place of the first, and how many.
+    are all that the submission defines itself. `accepted` is the function that was last called, how many arguments it
+    took, and which of them by name. `calling` says how entries take arguments, as `gradekit.sandbox.Tracer` has it.
     """
 
     module: types.ModuleType
@@ -43,8 +43,8 @@ class LoadedModule:
     notes: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
-    accepted: tuple[Any, int] | None = None
-    lists: dict[str, list[list[int]]] = field(default_factory=dict)
+    accepted: tuple[Any, int, list[str]] | None = None
+    calling: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def functions(self) -> dict[str, tuple[int, int]]:
         """Public callables that the submission itself makes, with the number of required and of all parameters."""

@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import inspect
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -51,7 +52,8 @@ class CallTracer:
         where it is None); the results are the gradients, None where there is none. Raises Refusal where there is no
         such function, it does not take these arguments, or it fails; or its result does not depend on a wanted argument
         differentiably."""
-        function = find_entry(loaded, entry, len(args))
+        by_keyword = not wanted and bool(zlib.crc32(repr(args).encode()) % 2)
+        function = find_entry(loaded, entry, len(args), by_keyword)
         inputs, values = self._begin(args)
         with self._refusing(loaded, f"in the backward pass of {entry}" if wanted else f"in {entry}"):
             if way == CHANGED:
@@ -292,30 +294,34 @@ def _differentiable(result: Any, entry: str) -> torch.Tensor:
     )
 
 
-def find_entry(loaded: LoadedModule, entry: str, count: int) -> Any:
-    """The submission's function of that name, if it takes `count` arguments, those of a list counted one by one. Raises
-    Refusal: missing-entry or wrong-arity."""
+def find_entry(loaded: LoadedModule, entry: str, count: int, by_keyword: bool = False) -> Any:
+    """The submission's function of that name, if it takes `count` arguments, those of a list counted one by one, and
+    the last of them by their names where these have defaults and it is called so. Raises Refusal: missing-entry or
+    wrong-arity."""
     function = vars(loaded.module).get(entry)
     if function is None:
         raise Refusal("missing-entry", _missing(loaded, entry))
     if not callable(function):
         raise Refusal("missing-entry", f"`{entry}` is a {type(function).__name__}, not a function.")
-    lists = loaded.lists.get(entry, [])
+    calling = loaded.calling.get(entry, {})
+    lists = calling.get("lists", [])
+    options = [name for place, name in calling.get("options", []) if by_keyword and place < count]
     count -= sum(length - 1 for _, length in lists)
-    if loaded.accepted is None or loaded.accepted[0] is not function or loaded.accepted[1] != count:
-        _check_arity(function, entry, count)
-        loaded.accepted = function, count
-    return _with_lists(function, lists) if lists else function
+    if loaded.accepted is None or loaded.accepted[0] is not function or loaded.accepted[1:] != (count, options):
+        _check_arity(function, entry, count, options)
+        loaded.accepted = function, count, options
+    return _taking(function, lists, options) if lists or options else function
 
 
-def _with_lists(function: Any, lists: list[list[int]]) -> Any:
-    """The function, called with the arguments of its lists one by one; a list ends before a tensor that is None."""
+def _taking(function: Any, lists: list[list[int]], options: list[str]) -> Any:
+    """The function, called with the arguments of its lists one by one, and the last by the names of these `options`; a
+    list ends before a tensor that is None."""
 
     def called(*args: Any) -> Any:
-        given = list(args)
+        given = list(args[: len(args) - len(options)])
         for first, length in reversed(lists):
             given[first : first + length] = [[arg for arg in given[first : first + length] if arg is not None]]
-        return function(*given)
+        return function(*given, **dict(zip(options, args[len(args) - len(options) :], strict=True)))
 
     return called
 
@@ -328,13 +334,13 @@ def _missing(loaded: LoadedModule, entry: str) -> str:
     return f"There is no function `{entry}` in the submission." + (f" Did you mean {names}?" if near else "")
 
 
-def _check_arity(function: Any, entry: str, count: int) -> None:
+def _check_arity(function: Any, entry: str, count: int, options: list[str]) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return
     try:
-        signature.bind(*range(count))
+        signature.bind(*range(count - len(options)), **dict.fromkeys(options))
     except TypeError as error:
         code = getattr(inspect.unwrap(function), "__code__", None)
         line = code.co_firstlineno if code is not None else None
