@@ -25,7 +25,7 @@ PLAIN = ("contiguous",)
 KINDS = ("ones", "grid", "normal", "positive")
 TILES = [1, 16, 17, 33, 64, 129]
 TALL = {"M": [*TILES, 1100], "K": TILES, "N": TILES}  # more rows of tiles than a group of them has
-ANY_VIEW = calls(MATMUL, sizes={"M": [1, 16, 33], "K": [1, 33, 70], "N": [1, 33, 49]}, values=["normal"],
+ANY_VIEW = calls(MATMUL, sizes={"M": [1, 16, 33, 70], "K": [1, 33, 70], "N": [1, 33, 70]}, values=["normal"],
                  how={"aliases": MATMUL.aliases})  # fmt: skip
 
 

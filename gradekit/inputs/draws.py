@@ -36,7 +36,7 @@ GIVEN = "given"
 
 SPREAD, TURNED = "spread", "turned"
 """Stand behind a pair that begins at one address, the second's elements twice as far apart in one dimension, or its
-last two dimensions stored in the other order."""
+last two dimensions stored in the other order, with elements twice as far apart or not."""
 
 SEEDS = 10_000
 
@@ -292,10 +292,13 @@ def _design(draws: Draws, strength: int) -> tuple[covering.Row, ...]:
 
 
 def _one_shape(pair: str, alike: Sequence[tuple[str, ...]], row: covering.Row) -> bool:
-    """Whether the tensors of a pair have one shape in a row that makes them one."""
+    """Whether the tensors of a pair have one shape in a row that makes them one, and more than one element where it
+    makes them views of their own: one element shows nothing of strides."""
+    if not str(row["alias"]).startswith(pair):
+        return True
     levels = [[row.get(f"size {part}", part) for part in parts] for parts in alike]
     is_one = all(one == other and len(getattr(one, "members", "1")) == 1 for one, other in levels)
-    return is_one or not str(row["alias"]).startswith(pair)
+    return is_one and (row["alias"] == pair or any(str(one) != "1" for one, _ in levels))
 
 
 def _layout_fits(factor: str, possible: Mapping[Any, set[str]]) -> Callable[[covering.Row], bool]:
@@ -351,12 +354,12 @@ class _Room(Sequence[int]):
 
 def _steps(spec: Input, how: Sequence[str], pick: Pick) -> tuple[int, ...]:
     """The strides of the second of two views that begin at one address, unlike the first's in one dimension or two."""
-    if how == [TURNED]:
-        return (*spec.stride[:-2], *spec.stride[:-3:-1])
-    if how == [SPREAD] and spec.stride:
-        axis = pick("axis", range(len(spec.stride)))
-        return tuple(step * (2 if place == axis else 1) for place, step in enumerate(spec.stride))
-    return ()
+    if how not in ([SPREAD], [TURNED]):
+        return ()
+    turned = how == [TURNED]
+    steps = (*spec.stride[:-2], *spec.stride[:-3:-1]) if turned else spec.stride
+    axis = pick("axis", range(len(steps) + turned)) if steps else 0  # what is turned need not be spread
+    return tuple(step * (2 if place == axis else 1) for place, step in enumerate(steps))
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------
