@@ -1,7 +1,7 @@
 """Rounding as data: each operation of a kernel that rounds to a float of 16 bits, its line, and what becomes of it.
 
-A place is a conversion, or arithmetic in the narrow type itself (an accumulator, a product, a reduction). What follows
-tells its `use`, which an assignment allows or not (`rounding` in domain.toml):
+A place is a conversion, or arithmetic in the narrow type itself (an accumulator, a product, a reduction); or what host
+code converts or computes. What follows tells its `use`, which an assignment allows or not (`rounding` in domain.toml):
 
     results         stored, and nothing else
     operands        a factor of tl.dot, and nothing else
@@ -23,7 +23,7 @@ from gradekit.engine.ttir import Function, Op, Region
 from gradekit.engine.ttir_locations import line_of
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import CHOSEN
-from gradekit.program import Copy, Descriptor, Launch, Program, View, every_step
+from gradekit.program import Aten, Descriptor, Launch, Program, View, every_step, writes
 
 RESULTS, OPERANDS, SUMS, SAVED = "results", "operands", "sums of inputs", "saved results"
 SCRATCH, ARITHMETIC = "scratch", "arithmetic"
@@ -43,7 +43,8 @@ _NO_ROUNDING = _SAME | LOADS | {
 
 @dataclasses.dataclass(frozen=True)
 class RoundingPlace:
-    """An operation of the kernel with the text `ttir` that rounds to `dtype`; `line` is the submission's."""
+    """An operation of the kernel with the text `ttir` that rounds to `dtype`, or without one a step of the program;
+    `line` is the submission's."""
 
     ttir: str
     number: int
@@ -51,15 +52,11 @@ class RoundingPlace:
     dtype: str
     use: str
 
-    @property
-    def place(self) -> tuple[str, int]:
-        """What `widening` calls it."""
-        return self.ttir, self.number
-
 
 def rounding_places(program: Program, upstream: Input | None = None) -> list[RoundingPlace]:
-    """All places of a program's kernels. In a backward pass, what has the form of `upstream` is a saved result."""
-    found: dict[RoundingPlace, None] = {}
+    """All places of a program's kernels and its host code, where that gives no result. In a backward pass, what has the
+    form of `upstream` is a saved result."""
+    found = dict.fromkeys(_of_host_code(program))
     for launch in (step for step in every_step(program.steps) if isinstance(step, Launch)):
         kernel = program.kernels[launch.kernel]
         for number, line, dtype, use, arguments in _of_kernel(kernel.unaligned, program.path):
@@ -69,11 +66,19 @@ def rounding_places(program: Program, upstream: Input | None = None) -> list[Rou
     return list(found)
 
 
+def _of_host_code(program: Program) -> Iterator[RoundingPlace]:
+    results = {result.storage for result in program.results if isinstance(result, View)}
+    for number, step in enumerate(program.steps):
+        of = getattr(step, "origin", None)  # of a copy
+        for view in writes(step) if isinstance(step, Aten) or (of and "float" in of.dtype) else ():
+            if view.dtype in NARROW.values() and view.storage not in results and not (of and of.dtype == view.dtype):
+                yield RoundingPlace("", number, step.source and step.source.line, view.dtype, SCRATCH)
+
+
 def narrowing(program: Program, dtype: torch.dtype) -> set[str]:
     """The dtypes of fewer bits than `dtype` has to which a kernel rounds on the way, or host code casts."""
-    casts = (step for step in every_step(program.steps) if isinstance(step, Copy) and "float" in step.origin.dtype)
-    found = {place.dtype for place in rounding_places(program)} | {step.target.dtype for step in casts}
-    return {one for one in found & {*NARROW.values()} if torch.finfo(getattr(torch, one)).eps > torch.finfo(dtype).eps}
+    found = {place.dtype for place in rounding_places(program)}
+    return {one for one in found if torch.finfo(getattr(torch, one)).eps > torch.finfo(dtype).eps}
 
 
 def rounded_down(dtype: str) -> str:

@@ -252,7 +252,7 @@ class _Trial:
         """Raises Failure where one place that may not round moves the results by more than float32 arithmetic may."""
         for rounding in self.call.misused:
             if rounding not in self._rounded:
-                self._rounded[rounding] = _run(self.call, self.exact.rounding_at(rounding.place), self.wide)
+                self._rounded[rounding] = _run(self.call, self.exact.rounding_at(rounding), self.wide)
             result, allowance = self._rounded[rounding][part], self._in_float32[place].allowance
             moved = (result - self._exact[part]).abs()
             wrong = self._known(place) & (moved > allowance)

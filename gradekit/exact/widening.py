@@ -18,10 +18,25 @@ import torch
 from gradekit.engine.executor import Reader
 from gradekit.engine.kernel_facts import KernelFacts, every_operation, facts_of, parsed
 from gradekit.engine.ttir import Block, Function, Module, Op, Region, Type
-from gradekit.program import ITEMSIZE, Allocate, Program, Scalar, View, every_step, reads, replaced, views_in, writes
+from gradekit.exact.places import RoundingPlace
+from gradekit.inputs.layouts import row_major
+from gradekit.program import (
+    ITEMSIZE,
+    Allocate,
+    Copy,
+    Program,
+    Scalar,
+    View,
+    every_step,
+    reads,
+    replaced,
+    views_in,
+    writes,
+)
 
 _WIDENED = {"float16", "bfloat16", "float32"}
 """The dtypes of views that become float64."""
+_WIDEST = "float64"
 _ELEMENTS = {"f16", "bf16", "f32"}
 _WIDE = "f64"
 _BITS = {
@@ -143,10 +158,18 @@ class Exact:
     program: Program
     reader: Reader = lambda kernel: widened_kernel(kernel.unaligned)
 
-    def rounding_at(self, place: Place) -> Exact:
-        """The same, with rounding at this place."""
-        text, number = place
-        return self._with(text, rounding=number)
+    def rounding_at(self, place: RoundingPlace) -> Exact:
+        """The same, with rounding at this place: a step's results go through memory of the narrow type and back."""
+        if place.ttir:
+            return self._with(place.ttir, rounding=place.number)
+        steps = [*self.program.steps]
+        for wide in [view for view in writes(steps[place.number]) if view.dtype == _WIDEST]:
+            made = [step.storage for step in every_step(steps) if isinstance(step, Allocate)]
+            own = 1 + max([*self.program.storages, *made])
+            narrow = View(own, place.dtype, wide.shape, row_major(wide.shape))
+            through = Allocate(own, narrow.reach * ITEMSIZE[place.dtype]), Copy(narrow, wide), Copy(wide, narrow)
+            steps[place.number + 1 : place.number + 1] = through
+        return dataclasses.replace(self, program=dataclasses.replace(self.program, steps=tuple(steps)))
 
     def with_constant(self, place: Place, by: float) -> Exact:
         """The same, with the constant at `place` larger by this share."""
@@ -192,11 +215,11 @@ class _Views:
         """A leaf of a program, made wide; None for what is none."""
         match value:
             case View(dtype=dtype):
-                return dataclasses.replace(value, dtype="float64") if dtype in _WIDENED else value
+                return dataclasses.replace(value, dtype=_WIDEST) if dtype in _WIDENED else value
             case Allocate(storage=storage, nbytes=nbytes):
                 return dataclasses.replace(value, nbytes=nbytes * self.sizes.get(storage, 1))
             case Scalar(value=name, dtype="dtype"):
-                return dataclasses.replace(value, value="float64") if str(name) in _WIDENED else value
+                return dataclasses.replace(value, value=_WIDEST) if str(name) in _WIDENED else value
         return None
 
 

@@ -57,7 +57,7 @@ def test_without_rounding_results_are_those_of_float64(program: Program) -> None
     assert out.dtype == torch.float64
     assert torch.allclose(out, x.double(), rtol=1e-14, atol=1e-14) and torch.equal(other, x.double() * 6)
     (place,) = [place for place in rounding_places(program) if place.use == "arithmetic"]
-    rounded, same = run(exact.rounding_at(place.place))
+    rounded, same = run(exact.rounding_at(place))
     assert torch.equal(rounded, x.double().exp().bfloat16().double().log()) and torch.equal(same, other)
 
 
@@ -80,6 +80,19 @@ def test_a_cast_of_host_code_to_fewer_bits_than_the_inputs_have_is_a_narrowing()
     cast = KERNEL.replace("def entry(x):", "def entry(x):\n    x = x.to(torch.bfloat16)")
     assert narrowing(traced(cast, normal((50,))), torch.float32) == {"bfloat16"}
     assert narrowing(traced(KERNEL, normal((50,))), torch.float32) == set()
+
+
+def test_a_sum_that_host_code_makes_in_half_precision_is_a_place() -> None:
+    text = KERNEL.replace("    return out, other", "    out.copy_(out.sum().expand(50))\n    return out, other")
+    program = traced(text, x := normal((50,), dtype="float16"))
+    (place,) = [place for place in rounding_places(program) if not place.ttir]
+    assert place.line is not None and "out.sum()" in text.split("\n")[place.line - 1]
+    assert (place.dtype, place.use) == ("float16", "scratch")
+    sums = [
+        engine.run_setup(engine.Setup(one.program, wide_tensors([x.tensor()]), allow=["aten::sum"], reader=one.reader)).results[0][0]
+        for one in (widened(program), widened(program).rounding_at(place))
+    ]
+    assert sums[0] != sums[1] == sums[0].half()
 
 
 def test_rounding_makes_all_values_smaller_that_lean_and_tf32_holds_them() -> None:
