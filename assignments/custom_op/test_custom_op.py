@@ -28,6 +28,8 @@ PLAIN = ("contiguous",)
 MATRICES = {"ranks": [1]}
 OPCHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 X, BIAS = 0, 1
+INPUTS = normal((3, 5, 70)), normal((70,))
+STRIDED = replace(INPUTS[X], stride=(350, 1, 5)), replace(INPUTS[BIAS], stride=(2,))  # transposed, every second number
 
 
 def bias_gelu(x, bias):
@@ -97,9 +99,9 @@ ANY_RANK = calls(
 )
 
 
-def inspected(submission):
+def inspected(submission, *inputs):
     """What torch makes of a model around the entry."""
-    return submission.bias_gelu.inspected(normal((3, 5, 70)), normal((70,)), wanted=(0, 1))
+    return submission.bias_gelu.inspected(*inputs, wanted=(X, BIAS))
 
 
 @points(15, handout="gelu is the exact one")
@@ -165,20 +167,22 @@ def test_memory(submission, call):
 @points(10, kind="structure", handout="as an operator of torch, in a namespace of your choice")
 def test_operator(submission):
     """Is an operator of torch, with a schema that changes no input"""
-    assert_operator(inspected(submission))
+    assert_operator(inspected(submission, *INPUTS))
 
 
 @points(10, kind="structure", handout="torch's own torch.library.opcheck is asked about it")
 @pytest.mark.parametrize("check", OPCHECKS)
 def test_opcheck(submission, check):
     """Passes torch's own checks of operators"""
-    assert_opcheck(inspected(submission), check)
+    assert_opcheck(inspected(submission, *INPUTS), check)
+    assert_opcheck(inspected(submission, *STRIDED), check)
 
 
 @points(10, kind="structure", handout="A model that calls it compiles with")
 def test_in_a_model(submission):
     """A model with it compiles to one graph, its kernel inside"""
-    assert_compiles(inspected(submission))
+    assert_compiles(inspected(submission, *INPUTS))
+    assert_compiles(inspected(submission, *STRIDED))
 
 
 @points(10, kind="speed", handout="the most that you can do is to be its equal")
