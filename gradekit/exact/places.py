@@ -72,7 +72,7 @@ def _of_host_code(program: Program) -> Iterator[RoundingPlace]:
         of = getattr(step, "origin", None)  # of a copy
         for view in writes(step) if isinstance(step, Aten) or (of and "float" in of.dtype) else ():
             if view.dtype in NARROW.values() and view.storage not in results and not (of and of.dtype == view.dtype):
-                yield RoundingPlace("", number, step.source and step.source.line, view.dtype, SCRATCH)
+                yield RoundingPlace("", number, step.source.line if step.source else None, view.dtype, SCRATCH)
 
 
 def narrowing(program: Program, dtype: torch.dtype) -> set[str]:
