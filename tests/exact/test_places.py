@@ -89,7 +89,7 @@ def test_a_sum_that_host_code_makes_in_half_precision_is_a_place() -> None:
     assert place.line is not None and "out.sum()" in text.split("\n")[place.line - 1]
     assert (place.dtype, place.use) == ("float16", "scratch")
     sums = [
-        engine.run_setup(engine.Setup(one.program, wide_tensors([x.tensor()]), allow=["aten::sum"], reader=one.reader)).results[0][0]
+        executor.run_setup(Setup(one.program, wide_tensors([x.tensor()]), allow=["aten::sum"], reader=one.reader)).results[0][0]
         for one in (widened(program), widened(program).rounding_at(place))
     ]
     assert sums[0] != sums[1] == sums[0].half()
