@@ -3,9 +3,6 @@
 import json
 import os
 import re
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +20,12 @@ from gradekit.program import Allocate, Kernel, Launch, View
 from gradekit.sandbox import host
 from gradekit.subject.device import NeedsCard, judged
 from tests.beside import beside
-from tests.hostile.world import opened
+from tests.hostile.world import World, opened
 
 from .programs import COPY, entry, normal, program
 
 CASES = beside(__file__)
 
-TOKEN = "the-secret-that-nobody-may-read"
 pytestmark = pytest.mark.skipif(not seccomp.available(), reason="no seccomp here")
 CARD = pytest.param("cuda", marks=pytest.mark.gpu)
 needs_landlock = pytest.mark.skipif(not landlock.version(), reason="no Landlock here")
@@ -49,23 +45,9 @@ def captured(request: pytest.FixtureRequest) -> Iterator[Worker]:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What must not be touched: a secret in a folder that everybody may enter, a port, a process of this user."""
-    folder = opened(tmp_path_factory.mktemp("world"))
-    secret = folder / "secret.txt"
-    secret.write_text(TOKEN)
-    secret.chmod(0o666)
-    victim = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as unix:
-        server.setblocking(False)
-        unix.bind(f"\0gradekit-worker-{os.getpid()}")
-        unix.listen()
-        unix.setblocking(False)
-        yield {"secret": str(secret), "port": server.getsockname()[1], "unix": unix.getsockname(),
-               "victim": victim.pid, "folder": str(folder), "sockets": (server, unix), "process": victim,
-               "solution": str(Path(__file__).parents[2] / "solutions" / "softmax" / "solution.py")}  # fmt: skip
-    victim.kill()
-    victim.wait()
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with World(opened(tmp_path_factory.mktemp("world"))) as made:
+        yield made
 
 
 def said(found: Worker, order: str) -> str:
@@ -83,35 +65,30 @@ SHUT = CASES["shut"]
 CLOSED = CASES["closed"]
 
 
-def unharmed(world: dict[str, Any], heard: str) -> bool:
-    for one in world["sockets"]:
-        with pytest.raises(BlockingIOError):
-            one.accept()
-    here = sorted(os.listdir(world["folder"])) == ["secret.txt"] and not os.path.exists("/dev/shm/gradekit-spoilt")
-    return TOKEN not in heard and here and world["process"].poll() is None
+def assert_harmless(found: Worker, world: World, order: str) -> None:
+    heard = said(found, order.format(**world.names()))
+    assert list(world.wounds(heard)) == []
 
 
 @needs_landlock
 @pytest.mark.parametrize("order", SHUT.values(), ids=SHUT)
-def test_of_files_it_has_none_but_its_own(captured: Worker, world: dict[str, Any], order: str) -> None:
-    assert unharmed(world, said(captured, order.format(**world, token=TOKEN)))
+def test_of_files_it_has_none_but_its_own(captured: Worker, world: World, order: str) -> None:
+    assert_harmless(captured, world, order)
 
 
 @pytest.mark.parametrize("order", CLOSED.values(), ids=CLOSED)
-def test_what_reaches_out_of_it_is_refused(captured: Worker, world: dict[str, Any], order: str) -> None:
-    assert unharmed(world, said(captured, order.format(**world, token=TOKEN)))
+def test_what_reaches_out_of_it_is_refused(captured: Worker, world: World, order: str) -> None:
+    assert_harmless(captured, world, order)
 
 
-def test_on_an_old_kernel_what_reaches_out_is_refused_too(
-    world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_an_old_kernel_what_reaches_out_is_refused_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its files are open then, and its level says so"""
     monkeypatch.setattr(worker_process, "MODULE", "tests.gpu.captured")
     with Worker(None) as found:
         found._without = ("landlock",)
         assert found.means.level <= 1  # as root 0, where root alone may read Python
         for order in CLOSED.values():
-            assert unharmed(world, said(found, order.format(**world, token=TOKEN)))
+            assert_harmless(found, world, order)
 
 
 def test_its_own_work_it_can_do(captured: Worker) -> None:
