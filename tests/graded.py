@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, get
-from gradekit.findings import Report
+from gradekit.findings import Check, Report
 from gradekit.plugin.runner import grade as _grade
-from gradekit.report.record import to_dict
+from gradekit.report.record import to_dict, validate
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Limits
 
@@ -36,3 +36,9 @@ def record_of(id: str, text: str, folder: Path, **options: Any) -> dict[str, Any
 def failed_checks(id: str, text: str, folder: Path, **options: Any) -> list[dict[str, Any]]:
     """The checks of such a record that failed."""
     return [check for check in record_of(id, text, folder, **options)["checks"] if check["outcome"] == "failed"]
+
+
+def by_id(report: Report) -> dict[str, Check]:
+    """The checks of a report of which a valid record can be made."""
+    validate(to_dict(report))
+    return {check.id: check for check in report.checks}

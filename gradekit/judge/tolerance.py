@@ -57,10 +57,12 @@ def floor(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def rounded_once(exact: torch.Tensor, off: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """What a float32 result within `off` of the exact one may lose when it is rounded to the narrower `dtype`. Beyond a
     power of two steps are larger, but what lies beyond it by less is rounded to it."""
-    size = exact.abs().nan_to_num(0.0, 0.0, 0.0)
-    largest = ulp(size + off, dtype)
-    beyond = size + off - largest / torch.finfo(dtype).eps
-    return torch.maximum(ulp(size, dtype).mul_(ROUNDED_ONCE), torch.minimum(largest.mul_(ROUNDED_ONCE), beyond))
+    size = exact.abs().nan_to_num_(0.0, 0.0, 0.0)
+    most = size + off
+    largest = ulp(most, dtype)
+    beyond = most.sub_(largest, alpha=1 / torch.finfo(dtype).eps)  # in place, and exact: eps is a power of two
+    more = torch.minimum(largest.mul_(ROUNDED_ONCE), beyond, out=beyond)
+    return torch.maximum(ulp(size, dtype).mul_(ROUNDED_ONCE), more, out=more)
 
 
 def own_error(exact: torch.Tensor, native: torch.Tensor) -> torch.Tensor:

@@ -52,7 +52,7 @@ class Limit:
     )
     # where whole numbers have to do with few bits: times as much, and more elements than float32 counts, an odd number
     FEW_BITS, COUNTED = 8, (1 << 24) + 1025
-    PROGRAMS = 1 << 22  # of a launch for each of which the turns of a loop are worked out
+    PROGRAMS, AT_A_TIME = 1 << 22, 1 << 18  # of a launch whose turns of loops are worked out, and at a time
 
     # the dimensions beside a long one: with short ones, a program often has many elements of the long one
     OTHERS, MANY_DIMENSIONS = (2, 130), 3  # where there are so many, they are short, and the outermost is 1

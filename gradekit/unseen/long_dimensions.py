@@ -499,7 +499,22 @@ def _more(before: Tally, times: int | None, lanes: int, launch: Launch) -> Tally
 def _times(text: KernelText, grid: tuple[int, int, int], names: frozenset[tuple[str, int]], *loops: int) -> int | None:
     """How often all programs of a launch together go through the innermost of these loops; None where that is not
     known: what differs from lane to lane, or from turn to turn of a loop, has no value."""
-    place = Place(grid, dict(names), [_along(grid, axis) for axis in range(len(grid))])
+    along = [_along(grid, axis) for axis in range(len(grid))]
+    axis = max(range(len(grid)), key=grid.__getitem__)
+    if not isinstance(along[axis], torch.Tensor):
+        return _times_of(text, Place(grid, dict(names), along), math.prod(grid), loops)
+    total, others = 0, math.prod(grid) // grid[axis]
+    for some in along[axis].split(max(Limit.AT_A_TIME // others, 1), axis):  # of all at once, columns took 150 MiB
+        place = Place(grid, dict(names), [*along[:axis], some, *along[axis + 1 :]])
+        times = _times_of(text, place, some.numel() * others, loops)
+        if times is None:
+            return None
+        total += times
+    return total
+
+
+def _times_of(text: KernelText, place: Place, programs: int, loops: Sequence[int]) -> int | None:
+    """How often those `programs` go that are at the place."""
     every: Any = 1
     for number in loops:
         operands = place.operands(text, number, 0, 3)
@@ -509,9 +524,7 @@ def _times(text: KernelText, grid: tuple[int, int, int], names: frozenset[tuple[
         if each is None:
             return None
         every = every * each
-    if isinstance(every, torch.Tensor):
-        return int(every.sum()) * math.prod(grid) // every.numel()
-    return int(every * math.prod(grid))
+    return int(every.sum()) * programs // every.numel() if isinstance(every, torch.Tensor) else int(every * programs)
 
 
 def _least(text: KernelText, op: Op, grid: tuple[int, int, int], names: frozenset[tuple[str, int]]) -> int:

@@ -3,7 +3,6 @@
 import csv
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from typing import TypeVar
 
 from gradekit.batch.store import Store, StoredResult
 from tests.beside import beside
+from tests.hostile.world import free_port
 from tests.patience import GUARD
 from tests.plugin.samples import laid_out
 from tests.texts import HEAD, ending
@@ -82,12 +82,6 @@ def serving(server: S) -> Iterator[S]:
         yield server
         server.shutdown()
         thread.join()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 class Cluster:

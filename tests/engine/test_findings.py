@@ -13,6 +13,7 @@ from gradekit.engine.budget import Limit, OverBudget, Unsupported
 from gradekit.engine.executor import run
 from gradekit.engine.host import ForbiddenOp
 from gradekit.findings import Cause
+from gradekit.inputs.layouts import row_major
 from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Program, Scalar, Source, View
 
 N = 33
@@ -20,10 +21,7 @@ X = torch.arange(N, dtype=torch.float32)
 
 
 def view(storage, *shape, dtype="float32"):
-    strides = [1]
-    for size in reversed(shape[1:]):
-        strides.insert(0, strides[0] * size)
-    return View(storage, dtype, shape, tuple(strides))
+    return View(storage, dtype, shape, row_major(shape))
 
 
 def program(kernel, grid, x=X, outputs=1, before=(), fill=None, dtype="float32", size=N, options=None, **constants):

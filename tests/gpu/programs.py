@@ -11,6 +11,7 @@ import torch
 
 from gradekit import wire
 from gradekit.gpu import worker
+from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.program import Argument, Program, Scalar, Step, View
 from gradekit.sandbox import Tracer
@@ -72,10 +73,7 @@ def entry(body: str, *args: Any) -> tuple[Program, list[torch.Tensor]]:
 
 def normal(*shape: int, dtype: str = "float32") -> Input:
     """Normal values, contiguous."""
-    strides = [1]
-    for size in reversed(shape[1:]):
-        strides.insert(0, strides[0] * size)
-    return Input(dtype, shape, tuple(strides[: len(shape)]))
+    return Input(dtype, shape, row_major(shape))
 
 
 def program(steps: Sequence[Step], results: Sequence[Argument], inputs: Sequence[View] = (), **more: Any) -> Program:

@@ -53,6 +53,12 @@ def gone(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
 
 
+def copies(found: Worker) -> bool:
+    """Whether an honest kernel runs as it should."""
+    made, tensors = entry(COPY, normal(8))
+    return torch.equal(found.run(made, tensors).results[0], tensors[0])
+
+
 def fault_in(found: Worker, body: str, seconds: float = 20.0) -> CardFault:
     made, tensors = entry(body, normal(8))
     with pytest.raises(CardFault) as caught:
@@ -145,14 +151,12 @@ def test_an_illegal_access_names_the_kernel_and_ends_the_process(standin: Worker
 
 def test_after_a_fault_the_next_request_gets_a_new_process(standin: Worker) -> None:
     fault_in(standin, FAR_AWAY)
-    made, tensors = entry(COPY, normal(8))
-    assert torch.equal(standin.run(made, tensors).results[0], tensors[0])
+    assert copies(standin)
 
 
 @pytest.mark.sample(3, of="ends of workers")
 def test_a_kernel_that_does_not_end_is_killed(standin: Worker) -> None:
-    made, tensors = entry(COPY, normal(8))
-    standin.run(made, tensors)
+    assert copies(standin)
     pid = standin.pid
     with answers_awaited_once_it_runs(standin, "endless"):
         fault = fault_in(standin, ENDLESS, seconds=1.0)
@@ -161,8 +165,7 @@ def test_a_kernel_that_does_not_end_is_killed(standin: Worker) -> None:
 
 
 def test_a_process_that_dies_is_a_crash(standin: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, tensors = entry(COPY, normal(8))
-    standin.run(made, tensors)
+    assert copies(standin)
     send = wire.send
 
     def send_and_kill(*message: Any) -> None:
@@ -172,7 +175,7 @@ def test_a_process_that_dies_is_a_crash(standin: Worker, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(wire, "send", send_and_kill)
     with pytest.raises(CardFault) as caught:
-        standin.run(made, tensors)
+        copies(standin)
     assert caught.value.kind == "crash"
 
 
@@ -180,8 +183,7 @@ def test_a_process_that_something_else_kills_once_costs_nothing(
     standin: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the kernel does where memory runs out"""
-    made, tensors = entry(COPY, normal(8))
-    standin.run(made, tensors)
+    assert copies(standin)
     send, killed = wire.send, []
 
     def send_and_kill_once(*message: Any) -> None:
@@ -191,7 +193,7 @@ def test_a_process_that_something_else_kills_once_costs_nothing(
         send(*message)
 
     monkeypatch.setattr(wire, "send", send_and_kill_once)
-    assert torch.equal(standin.run(made, tensors).results[0], tensors[0])
+    assert copies(standin)
     assert killed and standin.pid not in killed
 
 
@@ -205,13 +207,11 @@ def test_what_was_prepared_is_gone_with_its_process(standin: Worker) -> None:
 
 
 def test_a_program_that_makes_no_sense_harms_nobody(standin: Worker) -> None:
-    made, tensors = entry(COPY, normal(8))
-    standin.run(made, tensors)
+    assert copies(standin)
     pid = standin.pid
     with pytest.raises(CardFault):
         standin.run(program([Launch("nothing", (1, 1, 1), ())], []), [])
-    standin.run(made, tensors)
-    assert standin.pid == pid
+    assert copies(standin) and standin.pid == pid
 
 
 def test_a_message_that_is_too_long_is_refused(standin: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,8 +222,7 @@ def test_a_message_that_is_too_long_is_refused(standin: Worker, monkeypatch: pyt
 
 def test_an_answer_is_never_taken_for_another(standin: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupted while it waits, the grader ends the process instead of reading the late answer next time"""
-    made, tensors = entry(COPY, normal(8))
-    standin.run(made, tensors)
+    assert copies(standin)
 
     def interrupted(*args: object) -> None:
         raise KeyboardInterrupt
@@ -231,9 +230,9 @@ def test_an_answer_is_never_taken_for_another(standin: Worker, monkeypatch: pyte
     with monkeypatch.context() as patch:
         patch.setattr(wire, "receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            standin.run(made, tensors)
+            copies(standin)
     assert standin.pid is None
-    assert torch.equal(standin.run(made, tensors).results[0], tensors[0])
+    assert copies(standin)
 
 
 # --- what is left behind ---------------------------------------------------------------------------------------------
@@ -241,9 +240,8 @@ def test_an_answer_is_never_taken_for_another(standin: Worker, monkeypatch: pyte
 
 @pytest.mark.sample(3, of="ends of workers")
 def test_nothing_is_left_when_it_is_closed() -> None:
-    made, tensors = entry(COPY, normal(8))
     found = Worker(None)
-    found.run(made, tensors)
+    assert copies(found)
     folder, pid = found._process.folder, found.pid
     assert folder and pid
     found.close()
@@ -261,10 +259,8 @@ def test_a_process_begins_before_its_grader_has_imported_torch() -> None:
 
 def test_a_process_that_has_begun_is_the_workers() -> None:
     early = worker_process.WorkerProcess("cpu")
-    made, tensors = entry(COPY, normal(8))
     with Worker(None, early) as found:
-        found.run(made, tensors)
-        assert found.pid == early.pid
+        assert copies(found) and found.pid == early.pid
     assert gone(early.pid)
 
 

@@ -24,14 +24,12 @@ def line(comment: str) -> int:
     return found
 
 
-def float16(*shape: int, **changes: Any) -> Input:
-    """A float16 input, contiguous unless said otherwise."""
-    return Input("float16", shape, changes.get("stride", row_major(shape)), changes.get("offset", 0))
-
-
-def float32(*shape: int, **changes: Any) -> Input:
+def float32(*shape: int, dtype: str = "float32", **changes: Any) -> Input:
     """A float32 input, contiguous unless said otherwise."""
-    return Input("float32", shape, changes.get("stride", row_major(shape)), changes.get("offset", 0))
+    return Input(dtype, shape, changes.get("stride", row_major(shape)), changes.get("offset", 0))
+
+
+float16 = functools.partial(float32, dtype="float16")
 
 
 @functools.cache

@@ -249,7 +249,7 @@ RANK_4 = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("file", [file for file in FILES if file.stem in RANK_4], ids=lambda file: file.stem)
 def test_a_thorough_run_stores_the_dimensions_of_a_tensor_of_rank_4_in_every_order(file: Path) -> None:
     tests = functions(file)

@@ -13,12 +13,12 @@ import pytest
 
 from gradekit import NoSuchCheck
 from gradekit.assignment import Assignment
-from gradekit.findings import Cause, Check, Kind, Outcome, Report, SourceLine, Status
+from gradekit.findings import Cause, Check, Kind, Outcome, SourceLine, Status
 from gradekit.judge.trivial import TRIVIAL_RESULTS
 from gradekit.plugin.lifecycle import GradingPlugin
 from gradekit.report.record import to_dict, validate
 from gradekit.sandbox import host
-from tests.graded import grade
+from tests.graded import by_id, grade
 from tests.plugin.samples import RIGHT, TRIPLES, UNMASKED
 
 Make = Callable[..., Assignment]
@@ -43,11 +43,6 @@ def test_second(submission):
 def plain(first: str = "pass", second: str = "pass") -> str:
     """A test file with two checks that have these lines as their bodies."""
     return PLAIN.format(**{k: "\n".join(f"    {line}" for line in v.split("\n")) for k, v in locals().items()})
-
-
-def by_id(report: Report) -> dict[str, Check]:
-    validate(to_dict(report))
-    return {check.id: check for check in report.checks}
 
 
 def test_a_right_submission_earns_everything(assignment: Make, submitted: Write) -> None:

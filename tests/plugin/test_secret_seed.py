@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.assignment import Assignment
-from gradekit.findings import Check, Outcome, Report
+from gradekit.findings import Outcome
 from gradekit.inputs import as_text
 from gradekit.inputs.spec import Input, normal, overlapping, salted
 from gradekit.plugin.check_run import CheckRun
@@ -21,7 +21,7 @@ from gradekit.plugin.run_state import GradingRun
 from gradekit.report.record import to_dict
 from gradekit.reuse import kept
 from tests.beside import beside
-from tests.graded import grade
+from tests.graded import by_id, grade
 from tests.plugin.samples import RIGHT, TRIPLES
 
 TEXTS = beside(__file__)
@@ -51,10 +51,6 @@ def test_what_a_grader_keeps_does_not_keep_the_run(
         grade(assignment(TESTS), submitted(RIGHT), profile="quick", secret_seed=SECRET)
         gc.collect()
         assert [run() for run in runs] == [None]
-
-
-def by_id(report: Report) -> dict[str, Check]:
-    return {check.id: check for check in report.checks}
 
 
 def test_a_right_submission_earns_everything_under_a_secret_seed_too(assignment: Make, submitted: Write) -> None:

@@ -8,15 +8,14 @@ import torch
 
 from gradekit.assignment import Assignment
 from gradekit.checking import exit_code
-from gradekit.findings import Cause, Check, Outcome, Report
+from gradekit.findings import Cause, Outcome
 from gradekit.gpu import baselines, ceilings
 from gradekit.gpu.baselines import Baseline
 from gradekit.plugin import NoSuchDevice, run_state
-from gradekit.report.record import to_dict, validate
 from gradekit.subject.device import Device
 from tests.beside import beside
 from tests.cards import CEILINGS, FakeWorker, device
-from tests.graded import grade
+from tests.graded import by_id, grade
 from tests.plugin.samples import RIGHT
 from tests.subject.test_speed_trial import FakeClock
 
@@ -39,11 +38,6 @@ def on_a_card(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeWorker], Device]
         return made
 
     return use
-
-
-def by_id(report: Report) -> dict[str, Check]:
-    validate(to_dict(report))
-    return {check.id: check for check in report.checks}
 
 
 # --- without a card ---------------------------------------------------------------------------------------------------
