@@ -1,6 +1,7 @@
 """Checks of dropout, which has no reference: the mask may be any, but it must have the properties of a random one."""
 
 import math
+import re
 from dataclasses import replace
 from functools import lru_cache
 
@@ -119,6 +120,12 @@ def assert_same(one, other, message):
         raise Failure(Cause.WRONG_VALUES, message)
 
 
+def distances(submission):
+    """How far apart two seeds may be the same, or the same moved by some places: numbers that the submission counts by."""
+    numbers = {int(digits) for digits in re.findall(r"\b\d[\d_]*\b", submission.submission.text)}
+    return sorted(number for number in numbers if 64 < number < 2**30)[-6:]
+
+
 def drawn(**said):
     """x, which is never 0, so that a 0 in the result is an element that was dropped; p and seed; perhaps a gradient."""
     return calls(DROPOUT, how={"at_most": 1 << 16}, **said)
@@ -219,11 +226,13 @@ def test_another_seed(submission, call):
     """Another seed gives another mask, and not the same one shifted"""
     x, _, seed = call
     one = checked_mask(submission, x, 0.5, seed).flatten()
-    for more in (1, 2, 16, 64):
-        other = checked_mask(submission, x, 0.5, seed + more).flatten()
-        pair = f"With p = 0.5, seeds {seed} and {seed + more}"
-        assert_count(int((one == other).sum()), len(one), 0.5, f"{pair} agreed on an element")
-        assert_apart(one, other, f"{pair} agreed on elements {{}} apart")
+    for more in (1, 2, 16, 64, *distances(submission)):
+        low = min(seed, 2**31 - 1 - more)
+        first = one if low == seed else checked_mask(submission, x, 0.5, low).flatten()
+        other = checked_mask(submission, x, 0.5, low + more).flatten()
+        pair = f"With p = 0.5, seeds {low} and {low + more}"
+        assert_count(int((first == other).sum()), len(one), 0.5, f"{pair} agreed on an element")
+        assert_apart(first, other, f"{pair} agreed on elements {{}} apart")
     for bit in range(x.seed % 8, 31, 8):  # all of a seed counts, also its upper half
         other, pair = checked_mask(submission, x, 0.5, seed ^ 1 << bit).flatten(), f"{seed} and {seed ^ 1 << bit}"
         assert_count(int((one == other).sum()), len(one), 0.5, f"With p = 0.5, seeds {pair} agreed on an element")

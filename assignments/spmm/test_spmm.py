@@ -27,7 +27,7 @@ SPMM = domain_of(__file__)["spmm"]
 PLAIN = ("contiguous",)
 VIEWS = ("contiguous", "offset", "transposed", "sliced_columns", "every_second", "expanded")
 AROUND_TILES = [1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 200, 255, 257]
-BESIDE_NAN = {"nan_row": [("integers", "nan_row"), ("zeros", "nan_row")]}
+BESIDE_NAN = {"nan_row": [("integers", "nan_row"), ("zeros", "nan_row"), ("nan_row", "normal")]}
 ALL_PATTERNS = tuple(name for name in sparse.PATTERNS if name != "stairs")
 
 
@@ -77,7 +77,14 @@ def test_contiguous_float32(submission, call):
 
 
 @points(10, handout="A row may have no element: its result is 0")
-@given(call=drawn(["ragged", "none", "few"], {"M": [1, 2, 17, 60], "K": [1, 2, 16, 33, 300]}, ("normal", "nan_row")))
+@given(
+    call=drawn(
+        ["ragged", "none", "few"],
+        {"M": [1, 2, 17, 60], "K": [1, 2, 16, 33, 300], "N": [1, 16, 33, 70, 600]},
+        ("normal", "nan_row"),
+        {**dict.fromkeys(("crow", "col", "dense"), PLAIN), "values": ("contiguous", "expanded")},
+    )
+)
 def test_empty_rows(submission, call):
     """Gives an empty row the result 0, among rows of any length"""
     assert_close(submission.spmm(*call), expected(*call))

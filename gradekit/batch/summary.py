@@ -28,7 +28,7 @@ def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], widt
     sections = [
         [tally(lines)], _distribution(lines), _failures(graded, width), _rejections(records.values(), width),
         _speeds(graded, width), _pending(graded, width), _resting(graded, width),
-        _unfollowed(lines, records, width), _faults(lines, records.values(), width),
+        _for_a_person(lines, records, width), _faults(lines, records.values(), width),
     ]  # fmt: skip
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
@@ -119,7 +119,7 @@ def _pending(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
 
 
 def _resting(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    """What those without a failure rest on: how many have nothing unseen, and what most of the others leave so."""
+    """What those without a failure rest on, and how many have nothing unseen."""
     full = [record for record in records if record.get("rests_on")]
     sure = sum(not unsure(record) for record in full)
     sums = {name: sum(record["rests_on"][name] for record in full) for name in ("examples", "proved", "exact")}
@@ -129,21 +129,14 @@ def _resting(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
         f"(on the whole {counted(sums['examples'], 'example')}, {counted(sums['proved'], 'claim')} proved, "
         f"{counted(sums['exact'], 'formula')} right in exact arithmetic)"
     )
-    left = _counts(what for record in full for what in dict.fromkeys(unsure(record)))
-    return [head, *_section(head, left, width)[1:]] if full else []
+    return [head] if full else []
 
 
-def _unfollowed(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]], width: int) -> list[str]:
-    """Submissions that decide by what no example and no proof follows, such as text made of a size."""
-    rows = []
-    for line in lines:
-        checks = records[line.digest]["checks"] if line.digest in records else ()
-        branches = (check["details"].get("coverage", {}).get("branches", {}) for check in checks)
-        named = {(one["line"], one["what"]) for each in branches for one in each.get("unfollowed", ())}
-        if named:
-            said = "; ".join(f"line {number}: {one_line(what)}" for number, what in sorted(named))
-            rows.append(f"{one_line(line.label)}  {said}")
-    return _section("for a person to look at, decided by what nothing follows:", rows, width)
+def _for_a_person(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]], width: int) -> list[str]:
+    """Submissions that decide by what no example and no proof covers, such as text made of a size."""
+    each = ((line, unsure(records[line.digest])) for line in lines if line.digest in records)
+    rows = [f"{one_line(line.label)}  {'; '.join(named)}" for line, named in each if named]
+    return _section("for a person to look at, decided by what no call has shown:", rows, width)
 
 
 def _rejections(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:

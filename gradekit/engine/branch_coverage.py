@@ -22,7 +22,7 @@ from gradekit.engine.budget import Limit
 from gradekit.engine.masks import Box
 from gradekit.engine.memory import anywhere, everywhere
 from gradekit.engine.registry import Evaluator
-from gradekit.engine.values import Below, Conjunction, Value
+from gradekit.engine.values import Affine, Below, Conjunction, Value
 from gradekit.program import Launch, Program, run_steps
 
 if TYPE_CHECKING:
@@ -90,11 +90,18 @@ _RELATIONS = {
 
 
 def _holds(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
-    """Whether a relation is known to hold between two values, for any lane."""
+    """Whether a relation is known to hold between two values, for any lane; of numbers that rise along axes, between
+    the ends that are likeliest for it."""
+    is_less = relation in (operator.lt, operator.le)
+    a, b = _end(a, not is_less), _end(b, is_less)
     if type(a) not in (int, Tensor) or type(b) not in (int, Tensor):
         return False
     found = relation(a, b)
     return anywhere(found) if isinstance(found, Tensor) else bool(found)
+
+
+def _end(value: Any, is_high: bool) -> Any:
+    return value if type(value) is not Affine else value.high if is_high else value.low
 
 
 def note(frame: Frame, op: Op, value: Any) -> None:

@@ -233,8 +233,8 @@ def flattened(value: Any) -> Iterator[Any]:
 @dataclass
 class FurtherRun:
     """The further calls of one check: those that have `ran`, by the text of their arguments; its `branches`, as the
-    report has them; what was `untried`, as lines of the submission with why; how many of the calls have a `long`
-    dimension; and what a call that is too long to run leaves out, its `shortage`."""
+    report has them; what is `untried` because the grader failed, as lines of the submission with why; how many of the
+    calls have a `long` dimension; and what a call that is too long to run leaves out, its `shortage`."""
 
     ran: dict[str, FurtherCall] = field(default_factory=dict)
     branches: dict[str, Any] = field(default_factory=dict)
@@ -246,10 +246,6 @@ class FurtherRun:
         """Where an example came from; "" for one that is not of these."""
         call = self.ran.get(repr(given))
         return "" if call is None else f"so that in line {call.line} {call.why}" if call.line else call.why
-
-    def leave_out(self, call: FurtherCall, because: str) -> None:
-        """Notes a call that is not made, or whose outcome says nothing."""
-        self.untried[call.line, f"a call for which {call.why} was not tried: {because}"] = None
 
     def as_data(self) -> dict[str, Any]:
         """As the report record holds it."""

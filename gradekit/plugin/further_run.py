@@ -31,7 +31,7 @@ from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes, first_of
 from gradekit.unseen.search import constant_ways
 
-MOST_HERE = {"BRANCH": 10, "BESIDE": 20, "VARIED": 18}
+MOST_HERE = {"BRANCH": 14, "BESIDE": 20, "VARIED": 18}
 """Further calls of one check, by their purpose."""
 
 _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
@@ -72,6 +72,7 @@ class FurtherInputs:
             return
         name, draws = drawn
         self._left, self._work, self._usual, self._alone = dict(MOST_HERE), 0, set(), []
+        self._uncompared = set[str]()
         self._rows = [(one.row, one.given[name]) for one in (design.planned if design else ())]
         self._check, far = check, self._keeps or self._first.get(kind_of(check, draws)) == check
         self._host = HostInputs(HostBranches(self._explore, self._names, self._paths, by_layout=self._asks), far)
@@ -84,9 +85,9 @@ class FurtherInputs:
                     return
             self._see_kernels()
             found.shortage = self._longest.shortage(check, draws, self._traced())
+            found.branches = self._seen_and_unseen(draws, found)
         except Exception as error:  # noqa: BLE001  (what is made up of a submission must not end its check)
-            found.untried[None, f"further calls could not be worked out ({_named(error)})"] = None
-        found.branches = self._seen_and_unseen(found)
+            found.branches = {"untried": _told([(None, f"further calls could not be worked out ({_named(error)})")])}
 
     def _run_one(
         self, call: FurtherCall, name: str, examples: Examples, fixtures: dict[str, Any], found: FurtherRun
@@ -94,19 +95,19 @@ class FurtherInputs:
         before, known = self._subject.work, set(self._subject.forms)
         with self._subject.within(call.most_work or 2 * Limit.FURTHER_WORK, call.in_part):
             examples.run_all([{name: call.call}], fixtures)
-        self._last = self._subject.work - before
+        self._last, self._too_much = self._subject.work - before, False
         error = examples.first_problem if examples.failed is not None else None
         if error is None:
             new = (form for form in self._traced() if form.key not in known)
             self._alone += [(call, form) for form in new if call.purpose is Purpose.BRANCH]
             return
-        if getattr(error, "cause", None) in _TOO_LARGE and "hint" not in getattr(error, "facts", {}):
-            depend = str(error).endswith("depend on each other.")
-            found.leave_out(call, "its programs depend on each other" if depend else "it is too large")
+        is_fault = verdict_of(error).outcome is Outcome.FAULT
+        if is_fault:
+            found.untried[call.line, f"a call for which {call.why}: the grader failed ({_named(error)})"] = None
+        if is_fault or (getattr(error, "cause", None) in _TOO_LARGE and "hint" not in getattr(error, "facts", {})):
             examples.forgive()
-        elif verdict_of(error).outcome is Outcome.FAULT:
-            found.leave_out(call, f"the grader failed ({_named(error)})")
-            examples.forgive()
+            self._too_much = True
+            self._uncompared |= self._subject.forms.keys() - known
 
     def _rounds(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         for turn in range(Limit.ROUNDS):
@@ -180,9 +181,7 @@ class FurtherInputs:
             if not call.is_wanted():
                 continue
             own = call.purpose.name
-            if self._left[own] <= kept or self._work >= Limit.FURTHER_WORK:
-                found.leave_out(call, "enough others were")
-            else:
+            if self._left[own] > kept and self._work < Limit.FURTHER_WORK:
                 self._left[own] -= 1
                 found.ran[text] = call
                 call.tried()
@@ -197,39 +196,49 @@ class FurtherInputs:
         told = bool(self._kernels.few_bits), self._kernels.divides_in_floats
         for stretch in self._stretches.begun(self._check, draws, forms, *told):
             while work < Limit.FURTHER_WORK and (call := stretch.next()):
-                self._last, failed = 0, len(found.untried)
+                self._last, self._too_much = 0, False
                 if repr({name: call.call}) not in found.ran:
                     found.ran[repr({name: call.call})] = call
                     found.long += 1
                     yield call
                     work += self._last
-                stretch.spent(self._last if len(found.untried) == failed else None)
+                stretch.spent(None if self._too_much else self._last)
 
     def _traced(self) -> list[TracedForm]:
-        """The calls that the check has made, as data; each is one object for all checks."""
+        """The calls that the check has made, and whose results were compared, as data; each is one object for all
+        checks."""
         made = self._subject.forms
         for key in made.keys() - self._forms.keys():
             f = made[key]
             self._forms[key] = TracedForm(key, f.entry, f.args, f.wanted, f.upstream)
-        return [self._forms[key] for key in made]
+        return [self._forms[key] for key in made if key not in self._uncompared]
 
-    def _seen_and_unseen(self, found: FurtherRun) -> dict[str, Any]:
-        told, kernels = self._host.as_data(), self._kernels.as_data()
-        untried = [{"line": line, "what": what} for line, what in found.untried]
-        data = {key: told[key] + kernels[key] for key in told}
-        data["unseen"] = [*data["unseen"], *untried][: Limit.UNSEEN_NAMED]
+    def _seen_and_unseen(self, draws: Draws, found: FurtherRun) -> dict[str, Any]:
+        """The check's part of the ledger: which ways of each line its calls went, and which none of them has."""
+        ways: dict[int | None, dict[str, bool]] = {}
+        for line, what, seen in [*self._host.decisions(draws), *self._kernels.decisions()]:
+            ways.setdefault(line, {})[what] = ways.get(line, {}).get(what, False) or seen
         lost, opaque = self._host.branches.lost, self._host.branches.opaque
         few = ((line, f"numbers may need more than {n} bits") for line, n in self._kernels.few_bits.items())
-        unfollowed = dict.fromkeys([*self._text.unfollowed(lost), *sorted(opaque), *few])
-        return data | (
-            {"unfollowed": [{"line": line, "what": what} for line, what in unfollowed]} if unfollowed else {}
-        )
+        data: dict[str, list[dict[str, Any]]] = {
+            "decisions": [
+                {"line": line, "seen": [what for what in own if own[what]], "unseen": [w for w in own if not own[w]]}
+                for line, own in sorted(ways.items(), key=lambda one: one[0] or 0)
+            ],
+            "unfollowed": _told([*self._text.unfollowed(lost), *sorted(opaque), *few]),
+            "untried": _told(found.untried),
+        }
+        return {name: told for name, told in data.items() if told}
 
     def _explore(self, form: TracedForm) -> Explored | None:
         try:
             return self._subject.explore(Form(form.entry, form.args, form.wanted))
         except TraceError:
             return None
+
+
+def _told(named: Iterable[tuple[int | None, str]]) -> list[dict[str, Any]]:
+    return [{"line": line, "what": what} for line, what in dict.fromkeys(named)]
 
 
 def _far(draws: Draws) -> list[tuple[str, bool, str]]:

@@ -20,9 +20,9 @@ class Limit:
     BESIDE_DESIGN, MORE = 25, 50  # about what a check takes beside its design, in examples; the first, or with proofs
 
     # calls for what examples have not seen
-    ROUNDS = 3  # a new path may have comparisons of its own
+    ROUNDS = 5  # a new path may have comparisons of its own
     VARIED = 8  # calls that vary what further calls alone have shown
-    UNSEEN_NAMED, LOOKED_UP = 40, 4  # ways that a record names; calls whose sizes stand in a table of the text
+    LOOKED_UP = 4  # calls whose sizes stand in a table of the text
     FURTHER_WORK = 2_000_000_000  # of a check's further calls, for another to be made: one may take double
     GOES_OVER = 1.5  # times the instructions as a dimension grows: too long for the longest
 

@@ -18,21 +18,28 @@ def rests_on(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     passes = [found for one in details for found in one.get("proofs", {}).values()]
     forms = [one["exact"] for one in details if "exact" in one]
     coverage = [one["coverage"] for one in details if "coverage" in one]
-    unfollowed = _named(coverage, "unfollowed")
+    unfollowed, unseen = _unfollowed(coverage), _unseen(coverage)
     if not passes and not forms and not coverage:
         return {}
     return {
         "proved": sum(one["proved"] for one in passes), "open": sum(one["open"] for one in passes),
         "exact": sum(one["exact"] for one in forms),
         "not_exact": sum(one["forms"] - one["exact"] + one.get("untried", 0) for one in forms),
-        "examples": sum(one.get("examples", 0) for one in details), "unseen": _named(coverage, "unseen"),
+        "examples": sum(one.get("examples", 0) for one in details), "unseen": unseen,
         **({"unfollowed": unfollowed} if unfollowed else {}),
     }  # fmt: skip
 
 
-def _named(coverage: Sequence[Mapping[str, Any]], what: str) -> list[dict[str, Any]]:
-    """The lines that the branches of several checks name under `what`, each once."""
-    ways = [way for one in coverage for way in one.get("branches", {}).get(what, ())]
+def _unseen(coverage: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The ways that some checks could go and no check went."""
+    lines = [one for each in coverage for one in each.get("branches", {}).get("decisions", ())]
+    seen, unseen = ([(one["line"], what) for one in lines for what in one[name]] for name in ("seen", "unseen"))
+    return [{"line": line, "what": what} for line, what in dict.fromkeys(unseen) if (line, what) not in {*seen}]
+
+
+def _unfollowed(coverage: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    branches = [one.get("branches", {}) for one in coverage]
+    ways = [way for one in branches for way in (*one.get("unfollowed", ()), *one.get("untried", ()))]
     return [dict(way) for way in {(way["line"], way["what"]): way for way in ways}.values()]
 
 
@@ -50,7 +57,10 @@ def in_words(record: Mapping[str, Any]) -> str:
 
 
 def unsure(record: Mapping[str, Any]) -> list[str]:
-    """What nothing has looked at behind a full mark, with its lines: first what a person should look at."""
-    found = record.get("rests_on", {})
-    named = [*found.get("unfollowed", ()), *found.get("unseen", ())]
-    return [one_line(f"line {one['line']}: {one['what']}" if one["line"] else one["what"]) for one in named]
+    """What nothing has looked at behind a full mark, with its lines, for a person to look at; of other records, what
+    nothing follows."""
+    coverage = [check["details"]["coverage"] for check in record.get("checks", ()) if "coverage" in check["details"]]
+    found = record.get("rests_on") or {"unfollowed": _unfollowed(coverage)}
+    named = [(one["line"], one["what"]) for one in found.get("unfollowed", ())]
+    named += [(one["line"], f"no call in which {one['what']}") for one in found.get("unseen", ())]
+    return [one_line(f"line {line}: {what}" if line else what) for line, what in named]

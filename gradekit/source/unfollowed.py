@@ -142,6 +142,8 @@ class _Unfollowed:
                 return known.get(name, ())
             case ast.Call(func=ast.Name(id="__import__")):
                 return ("a module",)
+            case ast.Call(func=ast.Name(id="min" | "max"), args=args) if any(map(_is_float, args)):
+                return ("a float",)
             case ast.Call(func=ast.Name(id=name), args=args):
                 if name in FORGETFUL and any(map(_has_number, args)) and not _is_dtype(node):
                     return (name,)
@@ -160,7 +162,7 @@ class _Unfollowed:
                 return ("a table",) if self._is_table(value) and not _is_plain(index) else ()
             case ast.Compare(left=left, ops=ops, comparators=[*others]):
                 contained = any(isinstance(op, (ast.In, ast.NotIn)) for op in ops)
-                exact = all(isinstance(other, (ast.Tuple, ast.List)) for other in others) or _is_dtype(left)
+                exact = all(map(_is_compared, others)) or _is_dtype(left)
                 if contained and not exact:
                     return ("a table",)
                 return ("a float",) if any(n != int(n) for n in _numbers(node)) else ()
@@ -215,7 +217,7 @@ def _deciding(node: ast.AST) -> Iterator[ast.expr]:
     match node:
         case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
             yield test
-        case ast.Compare():
+        case ast.Compare() | ast.Call(func=ast.Name(id="min" | "max")):
             yield node
         case ast.comprehension(ifs=tests):
             yield from tests
@@ -234,6 +236,15 @@ def _is_plain(index: ast.expr) -> bool:
     if isinstance(index, ast.Tuple):
         return all(map(_is_plain, index.elts))
     return isinstance(index, (ast.Constant, ast.Slice, ast.Compare, ast.BoolOp)) or _is_dtype(index)
+
+
+def _is_compared(node: ast.expr) -> bool:
+    """Whether what lies in it is told by comparisons, which are followed."""
+    return isinstance(node, (ast.Tuple, ast.List)) or (isinstance(node, ast.Attribute) and node.attr == "shape")
+
+
+def _is_float(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is float
 
 
 def _is_dtype(node: ast.AST) -> bool:

@@ -18,6 +18,10 @@ SEED = 77
 """Further calls have values of this seed and on."""
 
 
+Decision = tuple[int | None, str, bool]
+"""A line of the submission, a way that it can go, as a sentence, and whether a call has."""
+
+
 class Purpose(StrEnum):
     """What a further call is for; calls for each have a budget of their own."""
 

@@ -95,9 +95,9 @@ class HostBranch:
     line: int | None
     text: str
 
-    def says(self, way: bool, never: str = "") -> str:
-        """That it is true or false, as a sentence, or `never` is."""
-        return f"{self.text} is {never}{'true' if way else 'false'}"
+    def says(self, way: bool) -> str:
+        """That it is true or false, as a sentence."""
+        return f"{self.text} is {'true' if way else 'false'}"
 
 
 @dataclass(frozen=True)
@@ -273,6 +273,11 @@ class HostBranches:
         """Whether no call has gone the other way at this comparison, or one has where both sides are equal alone."""
         ways = self.ways.get(branch, ())
         return len(ways) == 1 or condition.held and len(ways) == 2 and branch not in self.beyond
+
+    def asking(self, branch: HostBranch) -> list[tuple[Path, int]]:
+        """The paths that make a comparison, each with its step there."""
+        paths = (path for known in self._paths.values() for path in known)
+        return [(path, step) for path in paths for step, (_, its) in enumerate(path.steps) if its == branch]
 
     def unseen_so(self, path: Path, step: int) -> set[Hashable]:
         """Where layouts decide, the tensors that lie in the path's call as in none that has (`TracedForm.lies`)."""

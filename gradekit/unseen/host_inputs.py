@@ -12,8 +12,11 @@ import torch
 from gradekit.inputs.covering import Row
 from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.spec import Input
+from gradekit.prove.host_terms import holds, polynomials, variable
+from gradekit.prove.solve import Solver
+from gradekit.prove.terms import term, var
 from gradekit.unseen import Limit
-from gradekit.unseen.further import SEED, FurtherCall, Purpose, fits, made, rank_of
+from gradekit.unseen.further import SEED, Decision, FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
 from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
@@ -66,13 +69,15 @@ class HostInputs:
                     small = sorted(count for count in each if count <= Limit.LARGER_ELEMENTS)
                     yield from (replace(each[count], purpose=Purpose.VARIED) for count in small[-1:])
 
-    def as_data(self) -> dict[str, Any]:
-        """The branches of the check, as the report record holds them."""
-        ways = self.branches.ways
-        missing = [(branch, not way) for branch, ways in ways.items() if len(ways) == 1 for way in ways]
-        missing = sorted(missing, key=lambda one: (one[0].line or 0, one[0].text, one[1]))
-        unseen = [{"line": branch.line, "what": branch.says(way, "never ")} for branch, way in missing]
-        return {"of": 2 * len(ways), "seen": sum(map(len, ways.values())), "unseen": unseen}
+    def decisions(self, draws: Draws) -> Iterator[Decision]:
+        """The ways that host code can go in promised calls, and whether a call has."""
+        solver = Solver()
+        for branch, ways in self.branches.ways.items():
+            if "address" in branch.text:
+                continue  # checks with offsets have both ways of what asks how it is aligned
+            yield from ((branch.line, branch.says(way), True) for way in ways)
+            if len(ways) == 1 and not all(_is_forced(draws, *one, solver) for one in self.branches.asking(branch)):
+                yield branch.line, branch.says(False in ways), False
 
     def _wanted(self, paths: Sequence[Path]) -> Iterator[OtherWay]:
         """The branches that went one way alone or up to their limit, each with its paths, once before twice."""
@@ -197,6 +202,17 @@ def far_apart(draws: Draws, form: TracedForm, names: Collection[str]) -> Iterato
             chosen = sizes | {f"offset {number}": 0, f"stride {number} {axis}": step}
             told = f"{tensor.name} has a stride of {step:,}, so that offsets pass 2**31"
             yield FurtherCall(made(draws, form, chosen, number, {}), told, purpose=Purpose.VARIED)
+
+
+def _is_forced(draws: Draws, path: Path, step: int, solver: Solver) -> bool:
+    """Whether a comparison goes as it did in all promised calls in which those before it on the path do."""
+    scope = CallScope(draws, rank_of(draws, path.form), True, 1 << 31, 1 << 31)
+    sizes = {name: var(name, *scope.range(name)) for name in scope.names}
+    given = scope.leaves({name: var(name, 0) for name in draws.derive} | sizes)
+    terms = polynomials(path.origins.terms, lambda leaf: term(0) + given.get(leaf, variable(leaf)))
+    told = ((holds(condition, terms), condition.held) for condition, _ in path.steps[: step + 1])
+    *before, goal = [truth if truth is None or held else ~truth for truth, held in told]
+    return goal is not None and solver.follows([one for one in before if one is not None], goal)
 
 
 def _unclear(wanted: OtherWay) -> tuple[int, int]:

@@ -73,18 +73,24 @@ class KernelBranch:
         """Sorts ways by lines."""
         return self.line or 0, self.place, self.name, self.way, self.dtypes
 
-    def says(self, never: str = "") -> str:
-        """That a call goes the way, as a sentence, or that it is `never` gone."""
+    @property
+    def is_chance(self) -> bool:
+        """Whether no call need go it: few grids have programs with nothing to do, and what is right for several turns
+        of a loop is so for few."""
+        return (self.name in MASKED and self.way == NOTHING) or (self.name == "scf.for" and self.way != SEVERAL)
+
+    def says(self) -> str:
+        """That a call goes the way, as a sentence."""
         if self.name == "scf.for":
-            return f"a loop {never}runs {_TURNS[self.way]}"
+            return f"a loop runs {_TURNS[self.way]}"
         if self.name in MASKED:
-            return f"the mask of a {self.name.removeprefix('tt.')} is {never}{_TILES[self.way]}"
+            return f"the mask of a {self.name.removeprefix('tt.')} is {_TILES[self.way]}"
         if self.name == CLAMP:
-            return f"a clamped value is {never}{'below' if self.way == TRUE else 'above'} its range"
+            return f"a clamped value is {'below' if self.way == TRUE else 'above'} its range"
         what = _WHAT.get(self.name, "a comparison")
         if self.name.startswith(("arith.min", "arith.max")):
             what = "the first operand of a minimum or maximum being less"
-        return f"{what} is {never}{'true' if self.way == TRUE else 'false'}"
+        return f"{what} is {'true' if self.way == TRUE else 'false'}"
 
 
 class KernelText:

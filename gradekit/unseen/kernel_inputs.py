@@ -4,7 +4,6 @@ import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 
@@ -14,7 +13,7 @@ from gradekit.inputs.draws import Draws
 from gradekit.inputs.value_kinds import BEGUN, CHOSEN, POSITIVE, PROFILES, make
 from gradekit.program import Kernel
 from gradekit.unseen import Limit
-from gradekit.unseen.further import FurtherCall, Purpose, fits, made, plain_values, rank_of, values_of
+from gradekit.unseen.further import Decision, FurtherCall, Purpose, fits, made, plain_values, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
 from gradekit.unseen.scope import ROUGH, CallScope, sizes_alone
@@ -76,12 +75,12 @@ class KernelInputs:
             found[together] = None if seen else first
         return found
 
-    def as_data(self) -> dict[str, Any]:
-        """The ways of the check, as the report record holds them."""
-        told = dict.fromkeys((one.branch.line, one.branch.says("never ")) for one in self.missing())
-        told |= dict.fromkeys((want.line, want.says("never ")) for want, met in self._met.items() if not met)
-        ways, unseen = self._together.values(), [{"line": line, "what": what} for line, what in told]
-        return {"of": len(ways), "seen": sum(missing is None for missing in ways), "unseen": unseen}
+    def decisions(self) -> Iterator[Decision]:
+        """The ways that the check's kernels can go, and whether a call has."""
+        for branch, seen in self._ways.items():
+            if not branch.is_chance:
+                yield branch.line, f"{branch.says()} (column {self._first[branch].column})", seen
+        yield from ((want.line, want.says(), met) for want, met in self._met.items())
 
     @property
     def few_bits(self) -> dict[int, int]:

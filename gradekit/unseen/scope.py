@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate
+from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate, names_in
 from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.layouts import row_major, variants
 from gradekit.prove.host_terms import Leaf
@@ -71,6 +71,17 @@ class CallScope:
         return self._allowed[name][2]
 
     @functools.cached_property
+    def _linked(self) -> list[set[str]]:
+        """The sizes that stand together in shapes: of others, work is no product."""
+        found, sizes = list[set[str]](), {*self.sizes}
+        every: list[Any] = [*self.draws.tensors, *self.draws.entry.results]
+        for tensor in every:
+            parts = shape_parts(tensor, self.rank)
+            own = {name for part in parts for name in ({part} if part in sizes else names_in(part))} & sizes
+            found = [one for one in found if not one & own] + [own.union(*(one for one in found if one & own))]
+        return found
+
+    @functools.cached_property
     def _allowed(self) -> dict[str, tuple[int, int, Sequence[int] | None]]:
         found: dict[str, Any] = {s.name: (int(s.least or 0), int(s.most or 0), None) for s in self._scalars}
         every = dict(self.draws.sizes)
@@ -105,8 +116,9 @@ class CallScope:
 
     def allows(self, names: Mapping[str, Tensor]) -> Tensor:
         """Which of many choices are calls that the check may make."""
-        product = math.prod((names[name] for name in self.sizes), start=torch.ones(1, dtype=torch.float64))
-        fits = (self.elements(names) <= self.at_most) & (product <= Limit.PRODUCT)
+        fits = self.elements(names) <= self.at_most
+        for linked in self._linked:
+            fits &= math.prod((names[name].double() for name in linked), start=torch.ones(1)) <= Limit.PRODUCT
         for name, column in ((name, names[name]) for name in self.names):
             least, most = self.range(name)
             listed = self.listed(name)

@@ -307,6 +307,12 @@ class Missing:
         """Of the submission."""
         return self.branch.line
 
+    @property
+    def column(self) -> int | None:
+        """The operation's, in its line: the same in each copy of a function that the kernel calls."""
+        location = self.text.ops[self.number].location
+        return next((column for file, line, column in location if (file, line) == (self.text.path, self.line)), None)
+
     def launching(self, paths: Sequence[Path]) -> list[Path]:
         """The paths that launch the kernel: where dtypes matter to it, those with dtypes most like its own. Of those on
         which sizes decide the same, the first."""
@@ -370,9 +376,9 @@ class ConstantWay:
         """Those near which sizes are looked for."""
         return tuple(map(int, re.findall(r"\b\d+\b", self.text)))
 
-    def says(self, never: str = "") -> str:
-        """The way as a sentence, or that it is `never` gone."""
-        return f"`{self.text}` is {never}{self.way}"
+    def says(self) -> str:
+        """The way as a sentence."""
+        return f"`{self.text}` is {self.way}"
 
     def met(self, among: Calls) -> Tensor | None:
         """See `OtherWay`: None where no size has a part in the constants."""

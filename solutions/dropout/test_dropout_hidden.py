@@ -31,7 +31,7 @@ RARE = {"...": [1500], "N": [4100]}  # so many elements that even of 7 in a mill
 
 
 @points(3)
-@given(call=huge(p=(0.001, 0.999, 0.5)))
+@given(call=huge(p=(0.001, 0.999, 0.5, 0.99999), sizes={"...": [200, 500], "N": [1000, 2000]}, at_most=1 << 20))
 def test_edges(submission, call):
     """Keeps the right share for p near 0 and 1, and for any seed"""
     x, p, seed = call

@@ -14,6 +14,7 @@ from gradekit.batch.intake import HandIn, Student
 from gradekit.batch.policy import LatePolicy, Policy
 from gradekit.findings import Status
 from gradekit.marks import Mark
+from gradekit.report.rests_on import rests_on
 from gradekit.report.translation import say
 from tests.report.samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 
@@ -104,13 +105,16 @@ def test_the_summary_says_in_a_sentence_what_full_marks_rest_on() -> None:
     assert said in text
 
 
-def test_the_summary_lists_who_decides_by_what_nothing_follows() -> None:
+def test_the_summary_lists_who_decides_by_what_nothing_follows_or_no_call_has_shown() -> None:
     named = {"line": 41, "what": "`str(n)` depends on text, through which sizes are not followed"}
-    branches = {"of": 2, "seen": 2, "unseen": [], "unfollowed": [named]}
+    ways = {"line": 43, "seen": [], "unseen": ["N == 4099 is true"]}
+    branches = {"decisions": [ways], "unfollowed": [named]}
     checks = [{**check, "details": {"coverage": {"branches": branches}}} for check in RIGHT["checks"]]
-    records = {"right": {**RIGHT, "checks": checks}}
-    text = summary.render(lines([handed("ada", "right")], records=records), records)
-    assert "for a person to look at" in text and "(ada)  line 41: `str(n)` depends on text" in text
+    for rests, said in (({}, ""), ({"rests_on": rests_on(checks)}, "; line 43: no call in which N == 4099 is true")):
+        records = {"right": {**RIGHT, "checks": checks, **rests}}
+        text = summary.render(lines([handed("ada", "right")], records=records), records, width=200)
+        told = "(ada)  line 41: `str(n)` depends on text, through which sizes are not followed"
+        assert "for a person to look at" in text and f"{told}{said}\n" in text
 
 
 def test_what_is_pending_counts_neither_for_nor_against() -> None:

@@ -145,11 +145,17 @@ def check(outcome: str = "passed", **details: Any) -> dict[str, Any]:
     return {"outcome": outcome, "details": details}
 
 
-UNSEEN = {"line": 7, "what": "N % 251 == 250 is never true"}
-COVERAGE = {"branches": {"of": 4, "seen": 3, "unseen": [UNSEEN]}}
+UNSEEN = {"line": 7, "what": "N % 251 == 250 is true"}
+
+
+def met(line: int, seen: list[str], unseen: list[str]) -> dict[str, Any]:
+    return {"branches": {"decisions": [{"line": line, "seen": seen, "unseen": unseen}]}}
+
+
+FORMS = {"forms": 3, "exact": 2, "not": ["its inputs share memory"]}
 CHECKS = [
-    check(examples=12, exact={"forms": 3, "exact": 2, "not": ["its inputs share memory"]}, coverage=COVERAGE),
-    check(examples=5, coverage=COVERAGE),
+    check(examples=12, exact=FORMS, coverage=met(7, ["N < 5 is true"], ["N < 5 is false", UNSEEN["what"]])),
+    check(examples=5, coverage=met(7, ["N < 5 is false"], ["N < 5 is true", UNSEEN["what"]])),
     check(proofs={"softmax": {"proved": 9, "open": 1, "refuted": 0}}),
 ]
 
@@ -166,13 +172,22 @@ def test_a_record_with_a_failure_rests_on_nothing() -> None:
 
 def test_a_line_says_it_and_what_nothing_has_looked_at_is_named() -> None:
     unfollowed = {"line": 4, "what": "text made of a size"}
-    branches = {"of": 1, "seen": 1, "unseen": [], "unfollowed": [unfollowed]}
-    record = {"rests_on": rests_on([*CHECKS, check(coverage={"branches": branches})])}
+    record = {"rests_on": rests_on([*CHECKS, check(coverage={"branches": {"unfollowed": [unfollowed]}})])}
     assert in_words(record) == (
         "This score rests on 17 examples, 9 claims proved, 2 formulas right in exact arithmetic; "
         "1 outcome of its branches never occurred."
     )
-    assert unsure(record) == ["line 4: text made of a size", "line 7: N % 251 == 250 is never true"]
+    assert unsure(record) == ["line 4: text made of a size", "line 7: no call in which N % 251 == 250 is true"]
+
+
+def test_what_one_check_has_seen_is_seen_and_the_same_words_of_another_line_are_not() -> None:
+    other = check(coverage=met(9, [], ["N < 5 is true"]))
+    assert rests_on([*CHECKS, other])["unseen"] == [UNSEEN, {"line": 9, "what": "N < 5 is true"}]
+
+
+def test_of_a_submission_that_fails_what_nothing_follows_is_named_alone() -> None:
+    unfollowed = check(coverage={"branches": {"unfollowed": [{"line": 4, "what": "text made of a size"}]}})
+    assert unsure({"checks": [*CHECKS, unfollowed, check("failed")]}) == ["line 4: text made of a size"]
 
 
 # --- what a memory check's line says of its proofs --------------------------------------------------------------------

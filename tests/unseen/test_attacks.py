@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from gradekit.findings import Check, Outcome
+from gradekit.report.rests_on import rests_on
 from tests.graded import graded
 from tests.unseen.attacks import ATTACKS, Attack
 
 
 def named_lines(checks: Iterable[Check]) -> set[int]:
     """The lines that checks name as decided by what nothing follows, or by what no input has shown."""
-    branches = [check.details.get("coverage", {}).get("branches", {}) for check in checks]
-    return {one["line"] for each in branches for kind in ("unfollowed", "unseen") for one in each.get(kind, ())}
+    found = rests_on([{"outcome": check.outcome, "details": check.details} for check in checks])
+    return {one["line"] for kind in ("unfollowed", "unseen") for one in found.get(kind, ())}
 
 
 @pytest.mark.sample(1)

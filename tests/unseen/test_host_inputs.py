@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from gradekit.assignment import get
-from gradekit.findings import Check, Outcome
+from gradekit.findings import Cause, Check, Outcome
 from gradekit.inputs.calls import calls, domain_of, draws_of
+from gradekit.judge.failure import Failure
 from gradekit.plugin import further_run
 from gradekit.plugin.profiles import Limit
 from gradekit.program import View
@@ -25,6 +26,12 @@ def checked(folder: Path, text: str, keyword: str) -> Check:
     """A check of vector_add on this text."""
     (check,) = graded("vector_add", text, folder, keyword=keyword, shrink=False, diagnose=False).checks
     return check
+
+
+def unseen(check: Check) -> set[tuple[int | None, str]]:
+    """The ways that no call of a check has gone, with their lines."""
+    decisions = check.details["coverage"]["branches"]["decisions"]
+    return {(one["line"], what) for one in decisions for what in one["unseen"]}
 
 
 @pytest.mark.sample(3)
@@ -66,8 +73,17 @@ def test_each_tensor_alone_is_contiguous_and_alone_is_not_in_sizes_whose_strides
 def test_what_stays_unseen_is_named(tmp_path: Path) -> None:
     check = checked(tmp_path, vector_add("n = n if n < 1 << 30 else n - 1"), "contiguous_float32")
     assert check.outcome is Outcome.PASSED
-    unseen = check.details["coverage"]["branches"]["unseen"]
-    assert {"line": HOST_LINE, "what": "x.shape[0] < 1073741824 is never false"} in unseen
+    assert (HOST_LINE, "x.shape[0] < 1073741824 is false") in unseen(check)
+
+
+def test_what_no_promised_size_decides_otherwise_is_not_named(tmp_path: Path) -> None:
+    texts = (
+        "n = n if n >= 0 else 1", "n = n if n * n + 1 != 0 else 1", "n = n if n < 1 << 31 else 1",
+        "n = n if n < 1 or n != 0 else 1", "n = max(n, 0)",
+    )
+    for text in texts:
+        check = checked(tmp_path, vector_add(text), "contiguous_float32")
+        assert check.outcome is Outcome.PASSED and not [one for one in unseen(check) if one[0] == HOST_LINE], text
 
 
 def test_a_submission_that_compares_nothing_unseen_gets_no_further_examples(tmp_path: Path) -> None:
@@ -79,16 +95,15 @@ def test_a_mask_that_was_never_false_for_a_whole_tile_is_so_in_a_further_call(tm
     """... where programs beyond the last tile are launched for some sizes that no example has"""
     text = vector_add("pass").replace("triton.cdiv(n, 256),", "triton.cdiv(n, 256) + n // 20000,")
     check = checked(tmp_path, text, "contiguous_float32")
-    masks = [one for one in check.details["coverage"]["branches"]["unseen"] if "mask" in one["what"]]
     assert check.outcome is Outcome.PASSED and check.details["coverage"]["solved"] > 0
-    assert not [one for one in masks if one["what"].endswith("false for a whole tile")]
+    assert not check.details["coverage"]["branches"].get("untried")
 
 
-def test_a_mask_whose_tiles_are_never_false_is_named(tmp_path: Path) -> None:
+def test_a_mask_whose_tiles_are_never_false_is_not_named(tmp_path: Path) -> None:
     check = checked(tmp_path, vector_add(), "contiguous_float32")
-    said = {one["what"] for one in check.details["coverage"]["branches"]["unseen"]}
-    assert "the mask of a load is never false for a whole tile" in said
-    assert not [what for what in said if "true for a whole tile" in what or "part of a tile" in what]
+    said = {what for one in check.details["coverage"]["branches"]["decisions"] for what in one["seen"]}
+    assert {f"the mask of a load is true for a {what} (column 9)" for what in ("whole tile", "part of a tile")} <= said
+    assert not [what for _, what in unseen(check) if "mask" in what]
 
 
 def test_terms_are_evaluated_for_many_calls_at_once() -> None:
@@ -135,7 +150,7 @@ def test_an_error_while_further_calls_are_made_up_is_named_and_no_fault(
     monkeypatch.setattr(HostInputs, "further", further)
     check = checked(tmp_path, vector_add("n = min(n, 19_999)"), "contiguous_float32")
     assert check.outcome is Outcome.PASSED
-    (told,) = [one for one in check.details["coverage"]["branches"]["unseen"] if one["line"] is None]
+    (told,) = check.details["coverage"]["branches"]["untried"]
     assert told["what"].startswith("further calls could not be worked out (") and type(raised).__name__ in told["what"]
 
 
@@ -153,21 +168,35 @@ def test_an_error_of_the_grader_in_a_further_call_is_named_and_no_fault(
     text = vector_add("n = n if n < 2**18 else n + 0")
     check = checked(tmp_path, text, "contiguous_float32")
     assert check.outcome is Outcome.PASSED
-    said = [one["what"] for one in check.details["coverage"]["branches"]["unseen"] if one["line"] == HOST_LINE]
-    assert any("is false was not tried: the grader failed (" in what for what in said)
+    said = [one["what"] for one in check.details["coverage"]["branches"]["untried"] if one["line"] == HOST_LINE]
+    assert any("is false: the grader failed (" in what for what in said)
 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("limit", ["FURTHER_WORK", "MOST_HERE"])
-def test_a_call_that_is_left_out_is_named(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_call_that_is_left_out_would_show_is_named(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if limit == "MOST_HERE":
         monkeypatch.setattr(further_run, limit, dict.fromkeys(further_run.MOST_HERE, 0))
     else:
         monkeypatch.setattr(Limit, limit, 0)
     check = checked(tmp_path, vector_add("n = n - (n == 4321)"), "contiguous_float32")
     assert check.outcome is Outcome.PASSED and check.details["coverage"]["solved"] == 0
-    what = "a call for which x.shape[0] == 4321 is true was not tried: enough others were"
-    assert {"line": HOST_LINE, "what": what} in check.details["coverage"]["branches"]["unseen"]
+    assert (HOST_LINE, "x.shape[0] == 4321 is true") in unseen(check)
+
+
+def test_what_a_call_has_met_whose_result_nobody_compared_stays_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Runs.run
+
+    def run_small(runs: Runs, case: Case) -> Observation:
+        if case.tensors[0].numel() >= 2**18:
+            raise Failure(Cause.BUDGET_EXCEEDED, "too much")
+        return run(runs, case)
+
+    monkeypatch.setattr(Runs, "run", run_small)
+    check = checked(tmp_path, vector_add("n = n if n < 2**18 else n - 1"), "contiguous_float32")
+    assert check.outcome is Outcome.PASSED and (HOST_LINE, "x.shape[0] < 262144 is false") in unseen(check)
 
 
 @pytest.mark.sample(1)
@@ -179,5 +208,5 @@ def test_a_call_that_is_left_out_is_named(limit: str, tmp_path: Path, monkeypatc
 def test_what_torch_and_triton_ask_of_sizes_is_no_branch_of_the_submission(host: str, tmp_path: Path) -> None:
     check = checked(tmp_path, vector_add(host), "ranks")
     assert check.outcome is Outcome.PASSED
-    told = [one["what"] for one in check.details["coverage"]["branches"]["unseen"] if one["line"] != HOST_LINE - 2]
+    told = [what for line, what in unseen(check) if line != HOST_LINE - 2]
     assert not [what for what in told if "shape" in what], told

@@ -11,6 +11,7 @@ import torch
 
 from gradekit.engine.branch_coverage import CLAMP, FALSE, TRUE, watched
 from gradekit.engine.ttir import Op, Type
+from gradekit.engine.values import Affine
 from gradekit.findings import Check, Outcome
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, dtype_groups, goes
 from gradekit.unseen.search import constant_ways
@@ -69,18 +70,18 @@ def test_dtypes_with_operations_of_their_own_are_groups_of_their_own() -> None:
 # --- Limits -----------------------------------------------------------------------------------------------------------
 
 
-def ways_of(name: str, *operands: list[float], **attributes: Any) -> int:
+def ways_of(name: str, *operands: list[float] | Affine | int, **attributes: Any) -> int:
     """What is noted of one operation on these operands."""
-    types = tuple(Type("f32", (len(one),)) for one in operands)
-    result = Type("i1" if name == "arith.cmpf" else "f32", (len(operands[0]),))
+    types = tuple(Type("f32", (2,)) for _ in operands)
+    result = Type("i1" if name == "arith.cmpf" else "f32", (2,))
     names = tuple(f"%{place}" for place in range(len(operands)))
     op = Op(name, names, ("%r",), types, (result,), attributes, number=3)
-    tensors = [torch.tensor(one) for one in operands]
+    tensors: list[Any] = [torch.tensor(one) if isinstance(one, list) else one for one in operands]
     context = SimpleNamespace(ways={}, launch=0)
     frame: Any = SimpleNamespace(
         context=context, tensor=lambda op, place: tensors[place], operand=lambda op, place: tensors[place],
     )
-    watched(op, lambda frame: tensors[0] > tensors[1])(frame)
+    watched(op, lambda frame: 0)(frame)
     return int(context.ways.get((0, 3), 0))
 
 
@@ -91,6 +92,12 @@ def test_a_lane_that_is_nan_says_nothing_of_a_limit(more: dict[str, str]) -> Non
     assert ways_of(name, [1.0, float("nan")], [9.0, 9.0], **more) == within
     assert ways_of(name, [10.0, float("nan")], [9.0, 9.0], **more) == beyond
     assert ways_of(name, [float("nan")], [9.0], **more) == 0
+
+
+def test_numbers_that_rise_along_programs_are_less_and_more_than_a_limit() -> None:
+    rising = Affine(0, (64,), 0, 128)
+    assert ways_of("arith.minsi", rising, 100) == ways_of("arith.minsi", 100, rising) == TRUE | FALSE
+    assert (ways_of("arith.minsi", rising, 500), ways_of("arith.minsi", 500, rising)) == (TRUE, FALSE)
 
 
 def test_of_a_clamp_is_noted_on_which_side_values_lay() -> None:
@@ -118,8 +125,8 @@ def test_a_size_that_the_compiler_decides_by_is_found(test: str, tmp_path: Path)
 
 def test_a_way_that_no_size_goes_is_named(tmp_path: Path) -> None:
     check = checked(tmp_path, "if N > 1073741824:\n    o = o + 1.0")
-    named = [one["what"] for one in check.details["coverage"]["branches"]["unseen"]]
-    assert check.outcome is Outcome.PASSED and "`N > 1073741824` is never True" in named
+    named = [what for one in check.details["coverage"]["branches"]["decisions"] for what in one["unseen"]]
+    assert check.outcome is Outcome.PASSED and "`N > 1073741824` is True" in named
 
 
 def test_what_is_no_comparison_of_constants_alone_is_none() -> None:
