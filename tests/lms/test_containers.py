@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -22,6 +23,9 @@ from tests.plugin.samples import TRIPLES, laid_out
 ROOT = Path(__file__).parents[2]
 RIGHT = (ROOT / "solutions/vector_add/solution.py").read_text()
 WRONG = (ROOT / "solutions/vector_add/wrong_missing_mask.py").read_text()
+
+RACY = RIGHT.replace("    tl.store(", "    tl.store(out_ptr, tl.load(out_ptr) + 1)\n    tl.store(")
+ATOMIC = RIGHT.replace("    tl.store(out_ptr + offsets, x + y", "    tl.atomic_xchg(out_ptr + offsets, x + y")
 
 SNOOPS = """
 import glob
@@ -139,3 +143,25 @@ def test_the_plain_image_leaves_the_record_and_exits_as_check_does(tmp_path: Pat
     assert found["status"] == "graded" and 0 < found["score"]["earned"] < found["score"]["possible"]
     hidden = [check for check in found["checks"] if check["details"].get("hidden")]
     assert hidden and not any(check["title"] in done.said for check in hidden)
+
+
+@pytest.mark.slow
+@in_a_container
+@pytest.mark.parametrize("text", [RIGHT, WRONG, RACY, ATOMIC], ids=["right", "wrong", "racy", "atomic"])
+def test_half_a_core_makes_the_record_that_this_machine_makes(tmp_path: Path, text: str) -> None:
+    """Field by field, times and the machine's own names aside"""
+    place = tmp_path / "autograder"
+    build("gradescope", get("vector_add"), tmp_path / "upload.zip")
+    container.packed(tmp_path / "upload.zip", place / "source")
+    (place / "submission").mkdir()
+    (place / "submission/submission.py").write_text(text)
+    check = "gradekit check submission.py --assignment vector_add --device cpu --json record.json"
+    inside = f"cd /autograder/submission && PYTHONPATH=/autograder/source/grader /opt/gradekit/bin/python -m {check}"
+    done = container.run(tmp_path, {"autograder": place}, f"sh -c {shlex.quote(inside)}", memory=768 << 20, cores=0.5)
+    assert done.code in (0, 1), done.said
+    assert (place / "submission/record.json").is_file(), done.said
+    there = json.loads((place / "submission/record.json").read_text())
+    (tmp_path / "submission.py").write_text(text)
+    subprocess.run([sys.executable, "-m", *check.split()], cwd=tmp_path, check=False, capture_output=True)
+    here = json.loads((tmp_path / "record.json").read_text())
+    assert {**there, "seconds": 0, "environment": {}} == {**here, "seconds": 0, "environment": {}}
