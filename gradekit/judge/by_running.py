@@ -383,7 +383,8 @@ def _read_first(unread: Tensor) -> Iterator[tuple[int, int]]:
     for dimension in range(unread.dim()):
         gone = unread.transpose(0, dimension).reshape(unread.shape[dimension], -1).all(1)
         first = int((~gone).sum())
-        if first and bool(gone[first:].all()) and int(unread.sum()) * gone.numel() == int(gone.sum()) * unread.numel():
+        is_all = int(unread.sum()) * gone.numel() == int(gone.sum()) * unread.numel()
+        if 0 < first < gone.numel() and is_all and bool(gone[first:].all()):
             yield dimension, first
 
 

@@ -130,7 +130,8 @@ def off_by_a_factor(evidence: Evidence) -> Diagnosis | None:
         if len(names) == 1 or all(_near(one, factors[0]) for one in factors):
             named = f" That is {names[0]}." if len(names) == 1 else ""
             sentence = f"Every element is {factors[0]:.4g} times what it must be.{named}"
-            hint = "look for a factor, or a minus, that is missing or one too many"
+            is_likely = named or len(factors) > 1 or _near(abs(factors[0]), 1)  # else it may be by chance
+            hint = "look for a factor, or a minus, that is missing or one too many" if is_likely else ""
             return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
     several = [one for _, one in evidence.wrong if one.actual.dim() > 1] if len(factors) < len(evidence.wrong) else []
     for along, name in ((-1, "row"), (-2, "column")):

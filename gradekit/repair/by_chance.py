@@ -69,4 +69,5 @@ def breaks(call: Call, program: Program, before: str, after: str) -> bool:
 def _large(args: Sequence[Any]) -> list[Any]:
     floats = [one for one in args if isinstance(one, Tensor) and one.is_floating_point() and one.numel()]
     most = max((float(one.abs().nan_to_num(0.0, 0.0, 0.0).max()) for one in floats), default=0.0)
-    return [one * (_LARGE / most) if most and any(one is each for each in floats) else one for one in args]
+    scaled = lambda one: one.nan_to_num() * (_LARGE / most)  # a NaN that is given may be stored where nothing was
+    return [scaled(one) if most and any(one is each for each in floats) else one for one in args]

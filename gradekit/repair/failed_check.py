@@ -2,12 +2,14 @@
 walks find of them with other texts."""
 
 import contextlib
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.credit import awarding
+from gradekit.engine.budget import OverBudget
 from gradekit.findings import Kind
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.judge.failure import Failure
@@ -84,16 +86,20 @@ class WalkedExamples:
         self._submission = WalkedSubmission(source, program) if source is not None else None
         self._known: dict[Example, BaseException | None] = {}
         self._in_vain = 0
+        self._too_many = math.inf  # elements of the smallest example whose walk took too much work
 
     def error(self, example: Example) -> BaseException | None:
         """What an example raises on the text: None where it is right, a Failure where it is wrong,
         anything else where that is not known."""
-        if self._submission is None or self._in_vain == Limit.IN_VAIN:
-            return NotWalked("a text that cannot be walked")
         if example not in self._known:
+            is_too_large = self._too_many <= example.elements > 0
+            if self._submission is None or self._in_vain == Limit.IN_VAIN or is_too_large:
+                return NotWalked("a text that cannot be walked")
             self._known[example] = error = example.run(self._submission)
-            is_known = error is None or isinstance(error, Failure)
-            self._in_vain = 0 if is_known else self._in_vain + 1
+            if isinstance(error, OverBudget):
+                self._too_many = min(self._too_many, example.elements or math.inf)
+            else:
+                self._in_vain = 0 if error is None or isinstance(error, Failure) else self._in_vain + 1
         return self._known[example]
 
 

@@ -282,7 +282,7 @@ class ChangeSite(Site):
             if called(value) == "tl.where":
                 named = [part for one in named for part in found.get(one, ())]
             if called(value) in ("tl.max", "tl.maximum", "tl.where"):
-                found.setdefault(name, set()).update(named)
+                found.setdefault(name, set()).update({*named} - {name})
         return found
 
     @cached_property
