@@ -4,7 +4,7 @@ too. No Python of a submission runs."""
 from __future__ import annotations
 
 import ast
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -395,8 +395,9 @@ class Launches:
         self.code, self.constants, self.lenient = code, constants, lenient
         self.processors = 0  # multiprocessors of the GPU, where the host was told of any
         self._inputs = {tensor.untyped_storage().data_ptr() for tensor in inputs}
-        self._outcomes: dict[Any, list[Tensor]] = {}
+        self._outcomes: dict[Any, tuple[list[Tensor], tuple[int, int]]] = {}
         self.launched: list[int] = []  # equal for equal kernels, grids, arguments and data
+        self.in_vain: Counter[tuple[str, int]] = Counter()  # what programs of a kernel do in vain, as TileMemory has it
         self.strays = False
 
     def is_input(self, tensor: Tensor) -> bool:
@@ -425,7 +426,9 @@ class Launches:
         key = (kernel, sizes, tuple((name, repr(value)) for name, value in values.items()), held)
         self.launched.append(hash(key))
         if key in self._outcomes:
-            for data, outcome in zip(mine, self._outcomes[key], strict=True):
+            outcomes, in_vain = self._outcomes[key]
+            self.in_vain.update({(kernel, way): count for way, count in enumerate(in_vain)})
+            for data, outcome in zip(mine, outcomes, strict=True):
                 data.copy_(outcome)
             return
         memory = Memory()
@@ -434,8 +437,9 @@ class Launches:
         tiles = TileMemory(memory, 1, sizes[0] * sizes[1] * sizes[2], lenient=self.lenient)
         KernelWalk(self.code, sizes, tiles, meter).run(kernel, dict(values))
         self.strays |= tiles.strays
+        self.in_vain.update({(kernel, way): count for way, count in enumerate(tiles.in_vain)})
         if sum(data.numel() for data in mine) <= Limit.KEPT_BYTES:
-            self._outcomes[key] = [data.clone() for data in mine]
+            self._outcomes[key] = [data.clone() for data in mine], tiles.in_vain
 
 
 def _grid(grid: Any) -> tuple[int, int, int]:

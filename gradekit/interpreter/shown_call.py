@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,7 @@ class ShownCall:
         may_be: of several copies of the results, which may be right: it costs little, and leaves out most.
         compared: the numbers of the results that are compared; None for all.
         astray: whether it went out of bounds, so that its results are not known.
+        alone: whether no element may be stored to by several programs: it is right but for what it does in memory.
         lacks: what all of a result must be multiplied by, where that is one number and all that is wrong.
     """
 
@@ -55,6 +57,7 @@ class ShownCall:
     may_be: OfEach | None = None
     compared: tuple[int, ...] | None = None
     astray: bool = False
+    alone: bool = False
     lacks: float | None = None
 
     def is_given_by(self, results: Sequence[Tensor | None], strays: bool) -> bool:
@@ -107,6 +110,7 @@ class HostReplay:
         self.work = self.spent = 0
         self.strays = False  # whether an element outside is touched, so that results are not known
         self.launched: list[list[int]] = []  # in the call as it is, and in each that was changed
+        self.in_vain: list[Counter[tuple[str, int]]] = []  # what programs do in vain, as in `Launches`
 
     def _fresh(self, lenient: bool) -> Launches:
         written = self._in_place.values()
@@ -128,10 +132,16 @@ class HostReplay:
         """The results with other nodes in the place of some."""
         return self._results(self._launches, 3 * self.work + 1_000_000, news)
 
+    @property
+    def does_more_in_vain(self) -> bool:
+        """Whether with the last change programs of some kernel do more in vain than in the call as it is."""
+        return bool(self.in_vain[-1] - self.in_vain[0])
+
     def _results(self, launches: Launches, most: int, news: Mapping[ast.AST, ast.AST]) -> list[Tensor | None]:
         meter = Meter(Budget(most))
-        launches.launched = []
+        launches.launched, launches.in_vain = [], Counter()
         self.launched.append(launches.launched)
+        self.in_vain.append(launches.in_vain)
         walk = HostWalk(self.source, launches, meter, news)
         self.walk = self.walk or walk
         try:

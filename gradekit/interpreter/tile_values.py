@@ -246,16 +246,22 @@ class TileMemory:
 
     Where a launch is evaluated in several `copies`, each has its own programs, and its own part of every storage but
     the inputs; `lost` says which copies have gone out of bounds. A `lenient` memory takes the first element in place of
-    one that is out of bounds, and sets `strays`.
+    one that is out of bounds, and sets `strays`. Where each element is to be stored by one program `alone`, a copy
+    in which several do is lost, too.
     """
 
-    def __init__(self, memory: Memory, copies: int = 1, programs: int = 1, lenient: bool = False) -> None:
-        self._memory, self._copies, self._programs = memory, copies, programs
+    def __init__(
+        self, memory: Memory, copies: int = 1, programs: int = 1, lenient: bool = False, alone: bool = False
+    ) -> None:
+        self._memory, self._copies, self._programs, self._alone = memory, copies, programs, alone
         self._lenient, self.strays = lenient, False
         self.stored: set[int] = set()  # the storages that were stored to
         self._only: tuple[int, int] | None = None  # that one, by its number, of so many copies
         self.lost = torch.zeros(copies, dtype=torch.bool)
         self._meant: Tensor | None = None  # the copies that need what is evaluated now, if not all
+        self._writers: dict[int, Tensor] = {}  # of each element of a storage, -1 where nobody has stored to it
+        self._idle = torch.ones(copies * programs, dtype=torch.bool)
+        self._again = 0
 
     def lose(self, wrong: Tensor) -> None:
         """Gives up the copies in whose rows something is wrong. Raises OutsideEverywhere where these are all."""
@@ -263,6 +269,28 @@ class TileMemory:
         self.lost |= found if self._meant is None else found & self._meant
         if bool(self.lost.all()):
             raise OutsideEverywhere
+
+    @property
+    def in_vain(self) -> tuple[int, int]:
+        """How many programs of a launch store nothing, and how many elements are stored that another has stored."""
+        return int(self._idle.sum()), self._again
+
+    def _note(self, storage: int, flat: Tensor, offsets: Tensor, mask: Tensor | None, is_added: bool = False) -> None:
+        """Notes which programs store, and where; of several copies, where programs are to store alone."""
+        if self._copies > 1 and not self._alone or self._only is not None:
+            return
+        program = torch.arange(len(self._idle)).reshape(-1, *(1 for _ in offsets.shape[1:])).expand(offsets.shape)
+        offsets, program = (offsets, program) if mask is None else (offsets[mask], program[mask])
+        self._idle[program] = False
+        if is_added:
+            return
+        writers = self._writers.setdefault(storage, torch.full((flat.numel(),), -1))
+        before = writers[offsets]
+        writers[offsets] = program
+        several = (before >= 0) & (before != program) | (writers[offsets] != program)
+        self._again += int(several.sum())
+        if self._alone and self._again:
+            self.lose(torch.bincount(program[several] // self._programs, minlength=self._copies) > 0)
 
     def part(self, number: int) -> TileMemory:
         """The storages of one of the copies."""
@@ -302,6 +330,7 @@ class TileMemory:
     def store(self, pointer: TilePointer, value: Any, mask: Any, count: int) -> None:
         """Writes a value for each of `count` programs."""
         flat, offsets, mask = self._reached(pointer, mask, count)
+        self._note(pointer.storage, flat, offsets, mask)
         written = self._for(offsets, value).to(flat.dtype)
         if mask is None:
             flat[offsets] = written.expand(offsets.shape)
@@ -311,6 +340,7 @@ class TileMemory:
     def accumulate(self, kind: str, pointer: TilePointer, value: Any, mask: Any, count: int) -> Tensor:
         """tl.atomic_add, _max or _min; what it gives is not known, and NaN."""
         flat, offsets, mask = self._reached(pointer, mask, count)
+        self._note(pointer.storage, flat, offsets, mask, is_added=True)
         added = self._for(offsets, value).to(flat.dtype).expand(offsets.shape)
         if mask is not None:
             offsets, added = offsets[mask], added[mask]

@@ -95,19 +95,21 @@ class Copies:
 
 class WalkedCall:
     """A program on its inputs, with the kernels of the source that it is of, and the torch operations that the
-    assignment allows. Of its results, those whose numbers are `compared` (None: all) are asked for with changes. Call
-    `run` once before `changed`."""
+    assignment allows. Of its results, those whose numbers are `compared` (None: all) are asked for with changes, with
+    which each element is to be stored by one program `alone`: if that is said, or is so as the source is. Call `run`
+    once before `changed`."""
 
     def __init__(
         self, program: Program, inputs: Sequence[Tensor], code: Code, allow: Collection[str],
-        compared: Collection[int] | None = None,
+        compared: Collection[int] | None = None, alone: bool = False,
     ) -> None:  # fmt: skip
-        self.program, self.code, self.allow, self.compared = program, code, allow, compared
+        self.program, self.code, self.allow, self.compared, self._must_be_alone = program, code, allow, compared, alone
         self._inputs = inputs
         self._steps = list(run_steps(program.steps))
         self.begun: dict[str, _Begun] = {}
         self.work = self.spent = self.longest = 0
         self.strays = False  # whether an element outside is touched, so that results are not known
+        self._several = 0  # elements that several programs store
         self._stored: list[set[int]] = []  # by each step
         self._settled: dict[str, int] = {}
         self._alone: dict[str, KernelWalk] = {}
@@ -212,7 +214,7 @@ class WalkedCall:
         """Of a launch that are walked at a time, so that no tile becomes too large."""
         begun = self.begun[kernel]
         tiles = (one.numel() for one in begun.watched.values.values() if isinstance(one, Tensor))
-        return max(min(Limit.COPIES, Limit.TILE_ELEMENTS // max(self.programs(begun.launch), *tiles)), 1)
+        return max(min(Limit.COPIES, Limit.TILE_ELEMENTS // max([self.programs(begun.launch), *tiles])), 1)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -227,7 +229,9 @@ class WalkedCall:
     def _walk(
         self, step: Launch, memory: Memory, meter: Meter, substitution: Substitution, watched: Watched | None
     ) -> KernelWalk:
-        tiles = TileMemory(memory, max(substitution.copies, 1), self.programs(step), lenient=not substitution.copies)
+        is_changed, is_alone = substitution.copies > 0, self._must_be_alone or not self._several
+        each = max(substitution.copies, 1), self.programs(step)
+        tiles = TileMemory(memory, *each, lenient=not is_changed, alone=is_changed and is_alone)
         walk = KernelWalk(self.code, step.grid, tiles, meter, substitution, watched)
         if substitution.copies:
             walk.patience = 2 * self.longest + 8
@@ -245,6 +249,7 @@ class WalkedCall:
         walk.run(kernel.name, names)
         self.longest = max(self.longest, walk.longest)
         self.strays |= walk.memory.strays
+        self._several += 0 if substitution.copies else walk.memory.in_vain[1]
         return walk.memory
 
     def _arguments(self, step: Launch, kernel: Kernel, function: ast.FunctionDef) -> Names:

@@ -14,7 +14,7 @@ from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.operators.changes import LIKELY, Change
 from gradekit.repair.other_checks import confirmed
 from gradekit.repair.screen import Screen
-from gradekit.repair.shown_calls import failing, not_worse, passing, place_of_wrong, shown_by
+from gradekit.repair.shown_calls import failing, in_order, not_worse, passing, place_of_wrong, shown_by
 from gradekit.repair.survivor_mends import halves_of, mend_of, mends_each, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit, Rank, Work
@@ -34,9 +34,15 @@ class FirstLook:
         failing call right in part is kept with the tries."""
         tries, check = self._tries, self._check
         tries.in_part = []
-        shown, screen = failing(check.error, check.call), tries.texts.screen(tries.text, self._work)
-        if shown is None or screen is None:
-            return self._of_idle(screen) if screen is not None and check.error.comparison is None else []
+        screen, is_compared = tries.texts.screen(tries.text, self._work), check.error.comparison is not None
+        if screen is None:
+            return []
+        shown = failing(check.error, check.call) if is_compared else in_order(check.call)
+        if shown is None:
+            known = None if is_compared else passing(check.call, 0)
+            return self._of_prior(screen, known, only_idle=True) if known is not None else []
+        if not screen.can_walk(shown):
+            return self._of_prior(screen, shown)
         large = self._telling()
         rest = [one for one in check.others if one not in large and one.elements <= Limit.WALKED_ELEMENTS]
         larger = sorted((one for one in rest if one.elements > self._elements), key=lambda one: one.elements)
@@ -63,13 +69,17 @@ class FirstLook:
         tries.in_part = halves_of([*host.in_part, *screen.in_part()], source)
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
         copies = [replace(mend, rank=Rank.OF_SEVERAL) for mend in mends_each(host.copies, source)]
-        return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source), *copies]
+        mends = [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source), *copies]
+        comparison = check.error.comparison
+        follows = comparison is not None and comparison.reference.key is None  # what is right may follow from results
+        return self._of_prior(screen, shown) if follows and not mends else mends
 
-    def _of_idle(self, screen: Screen) -> list[Mend]:
-        """Changes that use a name which nothing uses, where no result is compared: of random numbers, say."""
-        shown, source = passing(self._check.call, 0), screen.draft.source
-        found = screen.of_idle(shown, self._tries.clues.kernels) if shown is not None else []
-        return mends_each(found[: Limit.IDLE], source)
+    def _of_prior(self, screen: Screen, shown: ShownCall, only_idle: bool = False) -> list[Mend]:
+        """The likeliest changes, where nothing can be seen without a run: of random numbers, say."""
+        found, tries = screen.of_prior(shown, self._tries.clues.kernels, only_idle), self._tries
+        host = [] if only_idle else tries.texts.host_screen(tries.text, screen, self._work).of_prior(shown)
+        in_turn = (one for pair in itertools.zip_longest(found, host) for one in pair if one is not None)
+        return mends_each([*in_turn][: Limit.IDLE], screen.draft.source)
 
     def _settled(self, screen: Screen, examples: Sequence[Example]) -> dict[str, set[int]]:
         """The lines of each kernel that no mistake can be in, where some examples show that a result is right which
@@ -121,5 +131,8 @@ def screened(tries: MendTries, work: Work) -> list[Mend]:
     """Mends that seem right at a first look; none where the look itself fails. `tries.in_part` has then those that
     make the failing call right in part."""
     with survived("The first look at all changes"):
-        return FirstLook(tries, work).mends()
+        by_values = tries.by_values() or tries
+        found = FirstLook(by_values, work).mends()
+        tries.in_part = by_values.in_part
+        return found
     return []

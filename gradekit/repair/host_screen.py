@@ -1,9 +1,10 @@
 """Tries single changes of host code on a failing call, and keeps those that make it right."""
 
 import ast
+import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -14,7 +15,7 @@ from gradekit.interpreter.shown_call import HostReplay, ShownCall
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walk import Code
 from gradekit.interpreter.walked_call import WRONG
-from gradekit.repair.operators.changes import Change, parsed
+from gradekit.repair.operators.changes import Change, ChangeKind, parsed
 from gradekit.repair.operators.host_changes import HostSite, host_changes
 from gradekit.repair.work import Limit, Share, Turn, Work
 from gradekit.submission.parsed_source import ParsedSource
@@ -53,13 +54,23 @@ class HostScreen:
         self.copies = [change for change, _ in self._held(copied, again)]
         found: Pairs = []
         for turn in range(Turn.HOST_LATER + 1):
-            mine = [pair for pair in self._distinct([pair for pair in every if pair[0].turn == turn], site)]
+            groups = self._distinct([pair for pair in every if pair[0].turn == turn], site)
+            mine = [pair for group in groups for pair in group]
             again, more = itertools.tee(more)
-            right = [pair for pair in sorted(mine, key=latest) if self._is_right(pair[1], (failing, replay))]
+            in_turn = sorted(groups, key=lambda group: latest(group[0]))
+            right = [one for group in in_turn if self._is_right(group[0][1], (failing, replay)) for one in group]
             if found := self._held(sorted(right, key=mine.index), again):
                 break
             self.in_part += [change for change, _ in right]
         return [change for change, _ in sorted(found, key=lambda pair: pair[0].kind)]
+
+    def of_prior(self, call: ShownCall) -> list[Change]:
+        """The changes of grids, of a call that cannot be walked to its end."""
+        walk = HostReplay(call.host, call.program, self.source, self.code) if call.host is not None else None
+        with contextlib.suppress(*WRONG):
+            _ = walk and walk.run(int(Limit.OF_A_CALL_ON_HOST * self._work.most))
+        site = HostSite(self.source, walk.walk) if walk is not None and walk.walk is not None else None
+        return [one for one in host_changes(site) if one.kind is ChangeKind.STEP] if site is not None else []
 
     def _held(self, found: Pairs, more: Iterable[ShownCall]) -> Pairs:
         """Those with which more calls are right, and most of those that may stay wrong: one mistake explains most. Of
@@ -82,18 +93,17 @@ class HostScreen:
             return None
         return {part.node: tree for part, tree in zip(change.parts, trees, strict=True) if tree is not None}
 
-    def _distinct(self, changes: Pairs, site: HostSite) -> Iterator[tuple[Change, dict[ast.AST, ast.AST]]]:
-        """Those that make another number than there was, and than others of the same place."""
-        seen: set[Hashable] = set()
+    def _distinct(self, changes: Pairs, site: HostSite) -> list[Pairs]:
+        """Those that make another number than there was, together where several of one place make the same."""
+        found: dict[Hashable, Pairs] = {}
         for change, news in changes:
             node, new = next(iter(news.items()))
             value = self._number(new, site, node) if len(news) == 1 else None
             before = site.value(node)
             if value is _NO_VALUE or value is not None and type(value) is type(before) and value == before:
                 continue
-            if value is None or (node, value) not in seen:
-                seen.add((node, value))
-                yield change, news
+            found.setdefault(id(news) if value is None else (node, value), []).append((change, news))
+        return list(found.values())
 
     def _number(self, new: ast.AST, site: HostSite, node: ast.AST) -> int | float | None:
         """The number that an expression is where a node stands; None of a tensor, and of what was not evaluated."""
@@ -109,7 +119,8 @@ class HostScreen:
         return value if isinstance(value, (int, float)) else None
 
     def _is_right(self, news: dict[ast.AST, ast.AST], walked: Walked, is_unknown: bool = False) -> bool:
-        """Whether a call is right with a change; `is_unknown` where no work is left to see it."""
+        """Whether a call is right with a change, and no program does more in vain than before; `is_unknown` where no
+        work is left to see it."""
         call, replay = walked
         if self._work.left < 0:
             return is_unknown
@@ -119,7 +130,8 @@ class HostScreen:
             return False
         finally:
             self._work.spend(replay.spent + STEP)
-        if not _fits(results, call):
+        again = any(count for (_, way), count in replay.in_vain[-1].items() if way)
+        if not _fits(results, call) or replay.does_more_in_vain or call.alone and again:
             return False
         self._mended[id(news)] += call.mended is not None and call.mended(results)
         was_right = call.mended is None and call.is_right(call.results)

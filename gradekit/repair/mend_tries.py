@@ -15,7 +15,7 @@ from gradekit.findings import Kind
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
-from gradekit.repair.by_chance import breaks, chosen_by, with_another
+from gradekit.repair.by_chance import breaks, chosen_by, crowds, with_another
 from gradekit.repair.clues import clues_of
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long
 from gradekit.repair.mend import Clues, Mend
@@ -74,16 +74,35 @@ class MendTries:
             if is_too_long(error):
                 continue
             if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
-                failed = replace(self.check, error=error, call=subject.calls[-1], example=example)
-                if example.check != self.check.name:
-                    beside = [one for one in self.texts.held if one.check == example.check and one != example]
-                    failed = replace(failed, name=example.check, others=beside, failed=())
+                failed = self._failed_in(example, error, subject)
                 found = failed if found is None or error.comparison is not None else found
                 if error.comparison is not None or not error.cause.traits & IN_MEMORY:
                     break
             elif error is not None and example in self.check.tried:
                 break
         return MendTries(found, self.texts, text) if found is not None else None
+
+    def _failed_in(self, example: Example, error: Failure, subject: Subject) -> FailedCheck:
+        """The check, or another, that fails in an example, the last that was run."""
+        failed = replace(self.check, error=error, call=subject.calls[-1], example=example)
+        if example.check == self.check.name:
+            return failed
+        beside = [one for one in self.texts.held if one.check == example.check and one != example]
+        return replace(failed, name=example.check, others=beside, failed=())
+
+    def by_values(self) -> MendTries | None:
+        """The same for an example whose results are compared and wrong, of this check or another, where nothing was
+        compared in the failing one: it went wrong in memory, or launched no kernel. None where none is found."""
+        if self.error.comparison is not None or self.clues.lines:
+            return self
+        subject = self.subject_of(self.text)
+        for example in itertools.islice(self._simplest_wrong(self.text), Limit.RUN_OF_OTHERS):
+            subject.forget_calls()
+            error = example.run(subject)
+            is_compared = isinstance(error, Failure) and error.comparison is not None
+            if isinstance(error, Failure) and is_compared and subject.calls[-1].observation is not None:
+                return MendTries(self._failed_in(example, error, subject), self.texts, self.text)
+        return None
 
     def _simplest_wrong(self, text: str) -> Iterator[Example]:
         """The check's examples, further ones and those of other checks that a walk does not find right: what it finds
@@ -184,13 +203,13 @@ class MendTries:
 
     def is_by_chance(self, mend: Mend) -> bool:
         """Whether a mend makes examples right by chance: a call goes wrong with larger inputs, or with another width of
-        a tile that it puts in, where the text as it is stays as right as it was."""
+        a tile that it puts in, or leaves programs nothing to do, where the text as it is does not."""
         text, seen = mend.applied(self.text), self._call.observation
         if text not in self._looked_at and text not in self.texts.by_chance and seen is not None:
             self._looked_at.add(text)
             with survived("The look for what is so by chance"):
                 depends = any(self._depends_on(number, text) for number in chosen_by(mend, self.text))
-                if depends or breaks(self._call, seen.program, self.text, text):
+                if depends or any(way(self._call, seen.program, self.text, text) for way in (breaks, crowds)):
                     self.texts.by_chance.add(text)
         return text in self.texts.by_chance
 

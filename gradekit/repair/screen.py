@@ -4,6 +4,7 @@ make it right."""
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -53,6 +54,7 @@ class Screen:
         self.tried = 0
         self._settled: Mapping[str, Collection[int]] = {}
         self._lacks: float | None = None
+        self._alone = False
         self._astray: Collection[int] = ()
         self._leading: dict[str, set[ast.stmt]] = {}
         self._made: dict[tuple[int, str, int], list[tuple[Change, ChangeSite]]] = {}
@@ -69,7 +71,7 @@ class Screen:
         whether they are `confirmed`. Where accesses go `astray`, or are missing, only what leads to those on these
         lines is changed. Of some kernels there are `settled` lines, which nothing is changed in."""
         kernels, others = (kernels, others) if kernels else (others, ())
-        self._settled, self._lacks = settled, calls[0].lacks
+        self._settled, self._lacks, self._alone = settled, calls[0].lacks, calls[0].alone
         self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
@@ -106,13 +108,20 @@ class Screen:
         most = max((self._mended[change] for change in changes), default=0)  # one mistake explains most calls
         return [change for change in changes if self._mended[change] == most]
 
-    def of_idle(self, call: ShownCall, kernels: Sequence[str]) -> list[Change]:
-        """The changes that use a name which nothing uses, in a call whose right result is not known."""
-        if (replay := self._replay(call)) is None:
-            return []
-        walked = (kernel for kernel in kernels if kernel in replay.begun)
-        every = (change for kernel in walked for change, _ in self._every(replay, kernel, STAGES[0]))
-        return [change for change in every if change.turn == Turn.IDLE and not change.lacks]
+    def of_prior(self, call: ShownCall, kernels: Sequence[str], only_idle: bool) -> list[Change]:
+        """The changes that use a name which nothing uses, and unless these `only` are asked for, that let programs and
+        steps begin elsewhere: of a call whose right result is not known, or that cannot be walked to its end."""
+        walk = WalkedCall(call.program, call.inputs, self.code, self.allow, call.compared)
+        with contextlib.suppress(*WRONG):
+            walk.run()
+        walked = (kernel for kernel in kernels if kernel in walk.begun)
+        every = [change for kernel in walked for change, _ in self._every(walk, kernel, STAGES[0])]
+        idle = [change for change in every if change.turn == Turn.IDLE and not change.lacks]
+        return idle if only_idle else [*(one for one in every if one.kind is ChangeKind.STEP), *idle]
+
+    def can_walk(self, call: ShownCall) -> bool:
+        """Whether a walk gives what a call gave."""
+        return self._replay(call) is not None
 
     def _held(
         self, found: list[TriedChange], also: list[Walked], more: Iterator[Walked | None], confirmed: Confirmed
@@ -183,7 +192,7 @@ class Screen:
         return sorted(kept, key=lambda one: one.change.kind)
 
     def _replay(self, call: ShownCall) -> WalkedCall | None:
-        replay = WalkedCall(call.program, call.inputs, self.code, self.allow, call.compared)
+        replay = WalkedCall(call.program, call.inputs, self.code, self.allow, call.compared, call.alone)
         try:
             results = replay.run()
         except WRONG:
@@ -222,7 +231,10 @@ class Screen:
         return self._made[key]
 
     def _may_lead(self, change: Change, site: ChangeSite) -> bool:
-        """Whether a change may move the accesses that are out of bounds."""
+        """Whether a change may move the accesses that are out of bounds. A remainder hides any that is, and where
+        results are right nothing asks for it."""
+        if self._alone and isinstance(getattr(change.built, "op", None), ast.Mod):
+            return False
         if site.kernel.name not in self._leading:
             self._leading[site.kernel.name] = leading_to(site.kernel, self._astray)
         return any(site.kernel.statement(part.node) in self._leading[site.kernel.name] for part in change.parts)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gradekit.causes import OUT_OF_BOUNDS
+from gradekit.causes import OUT_OF_BOUNDS, Cause
 from gradekit.inputs.spec import Input
 from gradekit.interpreter.shown_call import HostCall, ShownCall, alike, is_like
 from gradekit.judge.compare import telling
@@ -116,6 +116,20 @@ def passing(call: Call, compared: int | None, wanted: Sequence[Reference] = ()) 
 
     host = as_called(call)
     return ShownCall(_program(observation), host.tensors, seen, is_right, host=host, compared=(place,))
+
+
+def in_order(call: Call) -> ShownCall | None:
+    """A call whose results are as they must be, but accesses go out of bounds, or several programs store to one
+    element: without that, they are to stay so. None where it does nothing of the kind."""
+    observation, host = call.observation, as_called(call)
+    causes = {finding.cause for finding in observation.findings} if observation is not None else set()
+    if observation is None or not causes & {*OUT_OF_BOUNDS, Cause.WRITE_CONFLICT}:
+        return None
+    is_right = lambda results: is_like(results, observation.results)
+    return ShownCall(
+        _program(observation), host.tensors, observation.results, is_right, host=host,
+        astray=bool(causes & OUT_OF_BOUNDS), alone=True,
+    )  # fmt: skip
 
 
 def place_of_wrong(error: Failure, call: Call) -> int | None:

@@ -235,11 +235,6 @@ class KernelDraft:
         return [p for p in self.sizes if not re.search("eps|scale|alpha|seed|prob|factor", p.lower())]
 
     @cached_property
-    def bounding(self) -> set[str]:
-        """The names that some index is compared with."""
-        return {name for bounds in self.bounds.values() for bound in bounds for name in re.findall(r"\w+", bound)}
-
-    @cached_property
     def strides(self) -> list[str]:
         """Parameters that are named as strides, or are nothing but factors of addresses."""
         strides = [p for p in self.params if is_stride(p) or p in self.known_strides]
@@ -272,12 +267,6 @@ class KernelDraft:
                     if right not in found.setdefault(name, []):
                         found[name].append(right)
         return found
-
-    def is_bounded(self, mask: ast.expr, name: str) -> bool:
-        """Whether a mask bounds an index from above."""
-        values = [mask, *(value for other in self.origins(mask) for value in self.values.get(other, ()))]
-        compared = [part for value in values for part in nodes_of(value) if isinstance(part, ast.Compare)]
-        return any(name in self.origins(smaller_sides(part)) for part in compared)
 
     @cached_property
     def loops(self) -> list[Loop]:
@@ -429,16 +418,6 @@ def target_of(statement: ast.AST) -> str:
 def is_call(node: ast.AST | None, *names: str) -> bool:
     """Whether a node is a call of one of these."""
     return node is not None and called(node) in names
-
-
-def smaller_sides(node: ast.Compare) -> ast.Tuple:
-    """The sides of a comparison that it holds below something: the left one of <, the right one of >."""
-    sides = [node.left, *node.comparators]
-    found = []
-    for left, operator, right in zip(sides, node.ops, sides[1:], strict=False):
-        found += [left] if isinstance(operator, (ast.Lt, ast.LtE, ast.Eq)) else []
-        found += [right] if isinstance(operator, (ast.Gt, ast.GtE, ast.Eq)) else []
-    return ast.Tuple(found, ast.Load())
 
 
 def is_condition(node: ast.expr) -> bool:

@@ -39,7 +39,7 @@ from gradekit.repair.idioms.roles import Scope, holds
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.work import Limit
 from gradekit.source.draft import Draft
-from gradekit.source.kernel import KernelDraft, PointerAccess, counter_of, target_of, value_of
+from gradekit.source.kernel import KernelDraft, counter_of, target_of, value_of
 from gradekit.submission.parsed_source import Edit, blocks_of
 
 GENERAL = Path(__file__).with_name("idioms.toml")
@@ -238,30 +238,6 @@ def _accesses(idiom: Idiom, draft: Draft, kernel: KernelDraft | None) -> Iterato
             yield Scope(draft, kernel), (node, {"POINTER": ast.Name(access.pointer, ast.Load())})
 
 
-def _masks(idiom: Idiom, draft: Draft, kernel: KernelDraft | None) -> Iterator[tuple[Scope, Root]]:
-    """Masks, each with an index of the address that they do not bound, as it stands there; where they are made, if all
-    that is accessed with them goes by that index."""
-    assert kernel is not None
-    seen = set()
-    for access in kernel.accesses:
-        for name, text in kernel.atoms(access.address).items() if access.mask is not None else ():
-            node = _mask_made(kernel, access, name)
-            if not kernel.is_bounded(node, name) and (node, name) not in seen:
-                seen.add((node, name))
-                known = {"I": ast.Name(name, ast.Load()), "T": _expression(text)}
-                yield Scope(draft, kernel), (node, {**known, "ACCESS": access.call})
-
-
-def _mask_made(kernel: KernelDraft, access: PointerAccess, index: str) -> ast.expr:
-    assert access.mask is not None
-    made = kernel.values.get(access.mask.id, ()) if isinstance(access.mask, ast.Name) else ()
-    text = ast.unparse(access.mask)
-    users = [one for one in kernel.accesses if one.mask is not None and ast.unparse(one.mask) == text]
-    all_go_by = all(index in kernel.atoms(one.address) for one in users)
-    begins = min(value.lineno for value in kernel.values[index])
-    return made[0] if len(made) == 1 and all_go_by and begins <= made[0].lineno else access.mask
-
-
 def _launches(idiom: Idiom, draft: Draft, _: KernelDraft | None) -> Iterator[tuple[Scope, Root]]:
     """Of each launch the parts of its grid, what it passes for a parameter, or all of it: as
     `KERNEL[grid](PARAM=..., ...)`, however it is written."""
@@ -286,7 +262,7 @@ def _assigns(statement: ast.AST, name: ast.AST) -> bool:
 
 
 PLACES: dict[str, Places] = {
-    "kernel": _everywhere, "host": _everywhere, "address": _accesses, "stored": _accesses, "mask": _masks,
+    "kernel": _everywhere, "host": _everywhere, "address": _accesses, "stored": _accesses,
     "in grid": _launches, "argument": _launches, "launch": _launches,
 }  # fmt: skip
 ON_HOST = ("host", "in grid", "argument", "launch")
@@ -326,7 +302,3 @@ def _idiom(name: str, table: Mapping[str, Any]) -> Idiom:
         table["says"], table["hint"], Cause(table["cause"]) if "cause" in table else None, table.get("line", ""),
         table.get("most", Limit.OF_AN_IDIOM), table.get("together", False),
     )  # fmt: skip
-
-
-def _expression(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body

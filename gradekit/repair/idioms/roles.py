@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.source.draft import Draft, LaunchCall
-from gradekit.source.kernel import EXP, RANGES, KernelDraft, Loop, counter_of, counts_steps
+from gradekit.source.kernel import EXP, RANGES, KernelDraft
 from gradekit.submission.parsed_source import called
 
 
@@ -78,11 +78,6 @@ def _is_statistic(scope: Scope, node: ast.AST) -> bool:
     return any(called(part) == "tl.sum" for value in values for part in ast.walk(value))
 
 
-def _loop_of(scope: Scope, node: ast.AST) -> Loop | None:
-    """The loop that counts with a name."""
-    return next((loop for loop in scope.of.loops if counter_of(loop) == scope.name(node) != ""), None)
-
-
 def _is_factor(scope: Scope, node: ast.AST) -> bool:
     around = scope.of.parents.get(node)
     return isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mult)
@@ -103,22 +98,15 @@ ROLES: dict[str, Role] = {
     "stride": _named(lambda kernel: kernel.strides),
     "size": _named(lambda kernel: kernel.sizes),
     "length": _named(lambda kernel: kernel.lengths),
-    "bound": _named(lambda kernel: kernel.bounding),
     "block": _named(lambda kernel: kernel.constexprs),
     "index": _named(lambda kernel: kernel.indices),
     "place": _named(lambda kernel: kernel.pids),
     "value": _named(lambda kernel: [n for n in kernel.values if n not in kernel.indices and n not in kernel.pids]),
     "unused": lambda scope, node: scope.name(node) != "" and not scope.of.uses.get(scope.name(node), 0),
-    "step": lambda scope, node: (loop := _loop_of(scope, node)) is not None and counts_steps(loop),
-    "two-axes": lambda scope, node: any(
-        len(getattr(scope.draft.grid_of(one), "elts", ())) > 1 for one in scope.draft.launches_of(scope.of)
-    ),
-    "head": lambda scope, node: isinstance(node, ast.expr) and scope.of.bounds_a_loop(node),
     "factor": _is_factor,
     "float32": lambda scope, node: "float32" in ast.unparse(node),
     "tile": lambda scope, node: any("None" in ast.unparse(part) for part in _parts("knows", node, scope)),
     "reduction": _written("tl.sum", "tl.max", "tl.min", "tl.argmax"),
-    "whole": lambda scope, node: len(scope.of.values.get(scope.name(node), ())) == 1,
     "program": _is_program,
     "loaded": _holds_loaded,
     "product-of-matrices": lambda scope, node: called(node) == "tl.dot",
@@ -149,13 +137,8 @@ def holds(condition: str, scope: Scope, found: Mapping[Any, Any]) -> bool:
 
 _OF_TWO: dict[str, Callable[[Scope, Any, ast.AST], bool]] = {
     "bounds": lambda scope, node, index: scope.text(node) in scope.of.bounds.get(scope.text(index), ()),
-    "resembles": lambda scope, node, index: _made_of(scope, node) == _made_of(scope, index),
 }
-"""Verbs between two holes: a size is what an index is compared with somewhere; two are made of the same."""
-
-
-def _made_of(scope: Scope, node: ast.AST) -> set[str]:
-    return {other for name in scope.of.names(node) for other in scope.of.origins(node) - {name}}
+"""A verb between two holes: a size is what an index is compared with somewhere."""
 
 
 def _parts(verb: str, node: ast.AST, scope: Scope) -> Iterator[ast.AST]:

@@ -76,6 +76,7 @@ def host_changes(site: HostSite) -> Iterator[Change]:
             for rule in _RULES.get(type(node), ()):
                 yield from rule(site, node)
             yield from _missing(site, node)
+    yield from _of_grids(site)
 
 
 def _is_idle(site: HostSite, node: ast.AST) -> bool:
@@ -244,6 +245,26 @@ def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:
             for end in range(start + 2, len(mine) + 1):
                 says = words("tensor-passed", name=name, place=site.context(mine[start]), other=other)
                 yield at_once(site.change(ChangeKind.NAME, one, other, says) for one in mine[start:end])
+
+
+def _of_grids(site: HostSite) -> Iterator[Change]:
+    """As many programs along an axis of a grid as a size counts, or as it has tiles of a constant that the launch
+    gives."""
+    draft, places = draft_of(site.source.text), {site.source.span(node): node for node in site.nodes}
+    for launch in draft.launches if draft is not None else ():
+        whole = {name: value for name, value in launch.given.items() if _kind(site.value(value)) == "size"}
+        text = {name: site.source.of(value) for name, value in whole.items()}
+        sizes = [text[name] for name in launch.kernel.lengths if name in text]
+        tiles = [text[name] for name in launch.kernel.constexprs if name in text]
+        counts = [*(f"triton.cdiv({size}, {tile})" for size in sizes for tile in tiles), *sizes]
+        parts = enumerate(getattr(draft and draft.grid_of(launch), "elts", ()))
+        for axis, node in ((axis, places.get(site.source.span(part))) for axis, part in parts):
+            if node is None:
+                continue
+            known = (name for name, value in site.names(node).items() if _kind(value) == "size")
+            for new in dict.fromkeys([*counts, *known]):
+                says = words("programs", it=shown(site.source.of(node)), axis=axis, new=new)
+                yield site.change(ChangeKind.STEP, node, new, says)
 
 
 def _copied(site: HostSite) -> Iterator[Change]:

@@ -10,7 +10,7 @@ from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, Si
 from gradekit.repair.operators.statement_changes import STATEMENTS
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.repair.work import Limit, Turn
-from gradekit.source.kernel import EXP, RANGES
+from gradekit.source.kernel import EXP, RANGES, counter_of
 from gradekit.submission.parsed_source import called, shown
 
 Rule = Callable[[ChangeSite, Any], Iterator[Change]]
@@ -343,6 +343,7 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
                 yield site.change(ChangeKind.FUNCTION, node, new, words("function", it=it, new=other))
     if name == "arange":
         yield from _for_a_range(site, node)
+        yield from _from_its_beginning(site, node)
     if path in EXP and node.args:
         yield from _less_its_maximum(site, node, path)
     if len(node.args) == 1 and (name in _OF_ONE or path in site.functions):
@@ -387,6 +388,31 @@ def _for_a_range(site: ChangeSite, node: ast.Call) -> Iterator[Change]:
     for name in (one for one, kind in names.items() if kind == mine):
         says = words("range", it=shown(site.source.of(node)), place=site.context(node), name=name)
         yield site.change(ChangeKind.NAME, node, name, says)
+
+
+def _from_its_beginning(site: ChangeSite, node: ast.Call) -> Iterator[Change]:
+    """`tl.program_id(0) * B + tl.arange(0, B)` for the range alone, where its statement knows no program, and for that
+    without the factor; in a loop that its statement does not go on with, `start + tl.arange(0, B)`."""
+    kernel, source = site.kernel, site.source
+    statement, whole, width = kernel.statement(node), source.of(node), source.operand(node.args[-1])
+    loop = kernel.in_loop(node)
+    counter = counter_of(loop) if loop is not None else ""
+    if counter and counter not in kernel.names(statement):
+        says = words("same-in-steps", it=whole, counter=counter)
+        for first in (counter, f"{counter} * {width}"):
+            yield site.change(ChangeKind.STEP, node, f"({first} + {whole})", says, 1)
+    parent = site.parents.get(node)
+    for one in (parent.left, parent.right) if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Add) else ():
+        if source.of(one) in (counter, *kernel.pids) or called(one) == "tl.program_id":
+            says = words("one-apart", it=source.of(one), width=width)
+            yield site.change(ChangeKind.STEP, one, f"({source.of(one)} * {width})", says)
+    if "tl.program_id" in kernel.calls_behind(getattr(statement, "value", node)):
+        return
+    asked = {source.of(one) for one in kernel.nodes if isinstance(one, ast.Call) and called(one) == "tl.program_id"}
+    axes = (text for text in (f"tl.program_id({axis})" for axis in range(3)) if text not in asked)
+    for program in [*(name for name in kernel.pids if name in site.names(node)), *axes]:
+        says = words("same-in-programs", it=whole, program=program, width=width)
+        yield site.change(ChangeKind.STEP, node, f"({program} * {width} + {whole})", says, 1)
 
 
 def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:

@@ -38,6 +38,7 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
     for one, other in itertools.pairwise(walked):
         yield from _in_order(site, one, other)
     yield from _floors(site)
+    yield from _other_axes(site)
     yield from _other_strides(site, walked)
     yield from _of_another_tensor(site, walked)
 
@@ -187,6 +188,20 @@ def _pointer_and_strides(site: ChangeSite, statement: ast.stmt) -> tuple[list[as
     given = [(node, kind) for node in names if node.id in site.kernel.params and (kind := site.kind(node)) is not None]
     pointers = [node for node, kind in given if kind.of.startswith("pointer")]
     return pointers, [node for node in names if node.id in site.kernel.strides]
+
+
+def _other_axes(site: ChangeSite) -> Iterator[Change]:
+    """The axes of the grid in each other's place, wherever the kernel asks for two."""
+    every = (n for n in site.kernel.nodes if isinstance(n, ast.Call) and called(n) == "tl.program_id")
+    asked = [axis for n in every for axis in (*n.args, *(one.value for one in n.keywords))]
+    text = {node: site.source.of(node) for node in asked}
+    pairs = [pair for pair in itertools.combinations(asked, 2) if text[pair[0]] != text[pair[1]]]
+    for one, other in pairs:
+        both = [node for node in asked if text[node] in (text[one], text[other])]
+        for nodes in (both, (one, other)) if len(both) > 2 else (both,):
+            says = words("exchanged-axes", one=text[one], other=text[other])
+            news = {text[one]: text[other], text[other]: text[one]}
+            yield at_once(site.change(ChangeKind.AXIS, node, news[text[node]], says) for node in nodes)
 
 
 def _floors(site: ChangeSite) -> Iterator[Change]:
