@@ -133,6 +133,8 @@ def _of_numbers(op: str, left: Any, right: Any) -> Any:
         raise NotWalked("an operator between other things than numbers")
     if op in ("**", "<<") and abs(right) > Limit.BITS:
         raise NotWalked("a large power")
+    if op in ("//", "%") and left * right < 0:
+        raise NotWalked("a quotient that is rounded down of constants alone, and of others towards 0")
     found = OF_TWO[op](left, right)
     if isinstance(found, int) and abs(found) >= 1 << 63 or isinstance(found, complex):
         raise NotWalked("a number that no kernel has")
@@ -272,8 +274,9 @@ class TileMemory:
 
     @property
     def in_vain(self) -> tuple[int, int]:
-        """How many programs of a launch store nothing, and how many elements are stored that another has stored."""
-        return int(self._idle.sum()), self._again
+        """How many of a thousand programs of a launch store nothing: of a grid that is too large along one axis, the
+        share stays when it grows along another; and how many elements are stored that another has stored."""
+        return 1000 * int(self._idle.sum()) // len(self._idle), self._again
 
     def _note(self, storage: int, flat: Tensor, offsets: Tensor, mask: Tensor | None, is_added: bool = False) -> None:
         """Notes which programs store, and where; of several copies, where programs are to store alone."""

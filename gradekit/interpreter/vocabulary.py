@@ -166,7 +166,9 @@ def _broadcast_to(input: Any, *shape: Any) -> Tensor:
 
 def _sized(shape: Any) -> list[int]:
     sizes = [shape] if isinstance(shape, int) else list(shape)
-    if not all(isinstance(size, int) and size > 0 for size in sizes) or math.prod(sizes) > MOST_IN_A_TILE:
+    if not all(isinstance(size, int) and size > 0 and size & (size - 1) == 0 for size in sizes):
+        raise NotWalked("a size that no tile has")
+    if math.prod(sizes) > MOST_IN_A_TILE:
         raise NotWalked("a shape that is too large")
     return sizes
 

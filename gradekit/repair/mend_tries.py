@@ -244,22 +244,6 @@ class MendTries:
         smallest = itertools.islice((one for one in in_turn if one.compares), most)
         return sum(walked.error(one) is None for one in smallest) if walked is not None else 0
 
-    def makes_more_right(self, mend: Mend) -> bool:
-        """Whether a mend makes the failing example right, and several that are unlike it and each other, and leaves
-        right what was: it is one of two, whether or not the other is found."""
-        text, example = mend.applied(self.text), self.check.example
-        walked, before = self.walked_examples(text), self.walked_examples(self.text)
-        if example is None or walked is None or before is None or self.refutes(text) or self.is_by_chance(mend):
-            return False
-        every = self.texts.further(self.check)
-        mended = [one for one in every if walked.error(one) is None and before.error(one) is not None]
-        subject, is_told_by_many = self.subject_of(text), len(mended) >= Limit.LEAST_WALKED
-        is_told_by_many &= any(one.is_strided for one in mended)
-        if not (is_told_by_many and self._passes(subject, example) and self._makes_no_other(subject)):
-            return False
-        was_right = (one for one in (*self.check.others, *self.held()) if self.texts.before(one) is None)
-        return all(walked.error(one) is None or one.failure(subject, "") is None for one in was_right)
-
     def walked_examples(self, text: str) -> WalkedExamples | None:
         """Examples with another text, by walks."""
         program = self._call.observation.program if self._call.observation is not None else None

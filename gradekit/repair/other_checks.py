@@ -33,11 +33,10 @@ def with_a_mend(
     any. `before` gives what an example raised without the mend. Results that a walk finds right, where the mended text
     can be `walked`, are not computed again.
 
-    What fails as before has another mistake, as has what Triton refused before. So may what fails in another way, if
-    the mend makes examples of other checks right; of the same, only where it is strided itself, or most come nearer.
+    What fails as before has another mistake, and so has what Triton refused before. So may what fails in another way,
+    if the mend makes examples of other checks right; of its own check, only where it is strided itself.
     """
-    right, wrong, nearer = list[Example](), list[Example](), list[Example]()
-    most, is_as_before = Limit.RUN_OF_OTHERS, False
+    right, wrong, most, is_as_before = list[Example](), list[Example](), Limit.RUN_OF_OTHERS, False
     is_walked = lambda one: walked is not None and one.compares and walked.error(one) is None
     for example in examples:
         is_known = is_walked(example)
@@ -51,14 +50,14 @@ def with_a_mend(
         elif known is None:
             return OtherChecks.NOT
         elif getattr(known, "cause", None) is not Cause.COMPILATION_ERROR and not fail_alike(known, after):
-            (nearer if is_nearer(known, after) else wrong).append(example)
+            wrong.append(example)
         else:
             is_as_before = True
-    if not wrong and not nearer:
+    if not wrong:
         return OtherChecks.AS_BEFORE if is_as_before else OtherChecks.ALL
     wrong_checks = {one.check for one in wrong if not one.is_strided}
     mended = [one for one in right if before(one) is not None and (is_walked(one) or one.run(subject) is None)]
-    is_apart = not any(one.check in wrong_checks for one in mended) or len(nearer) > len(wrong)
+    is_apart = not any(one.check in wrong_checks for one in mended)
     return OtherChecks.IN_PART if mended and is_apart else OtherChecks.NOT
 
 
@@ -86,15 +85,6 @@ def fail_alike(before: BaseException, after: BaseException) -> bool:
     if one is None or other is None:
         return one is other and getattr(before, "cause", None) is getattr(after, "cause", None)
     return alike(one.actual, other.actual)
-
-
-def is_nearer(before: BaseException, after: BaseException) -> bool:
-    """Whether most of what is another number now, in an example that stays wrong, is nearer to what is right."""
-    one, other = (getattr(error, "comparison", None) for error in (before, after))
-    if one is None or other is None or one.actual.shape != other.actual.shape:
-        return False
-    moved = (one.wrong | other.wrong) & ~one.value.double().isclose(other.value.double(), 0.01, 0.01, equal_nan=True)
-    return 2 * int((other.error < one.error)[moved].sum()) > int(moved.sum())
 
 
 def alike(before: Any, after: Any) -> bool:

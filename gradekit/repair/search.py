@@ -99,7 +99,7 @@ class Mending:
         least = self._work.left - max(int(Limit.FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
         halves: dict[OtherChecks, Mend] = {}
-        for mend in self._in_turn(clues, lambda: looked.extend(screened(tries, self.work)) or looked, tries):  # type: ignore[func-returns-value]
+        for mend in self._in_turn(clues, lambda: looked.extend(screened(tries, self.work)) or looked):  # type: ignore[func-returns-value]
             if OtherChecks.AS_BEFORE in halves and mend not in looked:
                 continue
             if self._work.left - each < max(least, 0) and mend not in looked and mend not in self._right:
@@ -195,7 +195,7 @@ class Mending:
                 self._mends[mine] = mends(self.text, self.idioms, mine)
         return self._mends[mine]
 
-    def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]], tries: MendTries) -> Iterator[Mend]:
+    def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]]) -> Iterator[Mend]:
         found = self.candidates(clues)
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
         failed = [one for one in found if clues.causes not in self._wrong.get(one, {clues.causes})]
@@ -206,8 +206,7 @@ class Mending:
         later = [mend for mend in fresh if mend not in likely]
         clear = [mend for mend in later if vague and mend.rank <= Rank.BEFORE_VAGUE][: Limit.BEFORE_VAGUE]
         yield from (mend for mend in looked if mend not in vague)
-        in_part = tries.in_part[: Limit.SURVIVORS] if not looked else []  # of two mistakes, one may do here
-        yield from [*clear, *vague, *in_part, *(mend for mend in later if mend not in clear), *failed]
+        yield from [*clear, *vague, *(mend for mend in later if mend not in clear), *failed]
 
     def candidates(self, clues: Clues) -> list[Mend]:
         """The mends of rules in the order in which they are worth a try, without those that no wrong result depends on;

@@ -8,7 +8,7 @@ the diagnosis; the check has failed before, and earns nothing by it.
 import ast
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from gradekit.repair.idioms.patterns import differences
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.operators.words import hint_of, sentence_of
-from gradekit.repair.other_checks import OtherChecks, fail_alike, is_nearer
+from gradekit.repair.other_checks import OtherChecks, fail_alike
 from gradekit.repair.search import RIGHT, Mending, diagnosis_of, is_of_memory
 from gradekit.repair.survivor_mends import LOOK
 from gradekit.repair.texts import Texts
@@ -49,7 +49,6 @@ class Tutor:
         self._mending = Mending(texts.submission.text, idioms=own)
         self.work = self._mending.work
         self._said: dict[str, tuple[FailedCheck, Mend | None]] = {}  # what each check's diagnosis is about
-        self._halves_told: dict[Mend, Diagnosis] = {}  # that are right, with which no second was found
         self.left = ""  # what there is to say, in the end, of checks that are wrong with the mend that is told
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
@@ -94,17 +93,15 @@ class Tutor:
         failed = [name for name, error in after[best].items() if isinstance(error, Failure) and not is_too_long(error)]
         wrong = [check for check, mend in said if mend is None and check.name not in found and check.name in failed]
         if wrong and all(mend in (None, best) for _, mend in said):
-            if not is_of_memory(best, tries.clues) and any(self._is_unexplained(check, after[best]) for check in wrong):
+            if not is_of_memory(best, tries.clues) and any(map(self._is_unexplained, wrong)):
                 return {check.name: None for check, mend in said if mend is not None}
             says = f"With line {best.line} changed as its hint says, this still fails: "
             self.left = f"{says}{', '.join(one.name for one in wrong)}." if best.line and LOOK not in best.hint else ""
         return found
 
-    def _is_unexplained(self, check: FailedCheck, after: Mapping[str, BaseException | None]) -> bool:
-        """Whether nothing but numbers is known of a check, which a mend brings no nearer to what is right: it may be
-        right by chance. `after` has what examples raise with the mend."""
-        left = after[check.name]
-        is_of_numbers = check.error.comparison is not None and not (left and is_nearer(check.error, left))
+    def _is_unexplained(self, check: FailedCheck) -> bool:
+        """Whether nothing but numbers is known of a check: a mend that leaves it wrong may be right by chance."""
+        is_of_numbers = check.error.comparison is not None
         return is_of_numbers and self._texts.explained(check.error, check.call, self._texts.subject) is None
 
     def _after(self, mend: Mend, checks: Iterable[FailedCheck]) -> dict[str, BaseException | None]:
@@ -133,13 +130,7 @@ class Tutor:
 
     def _found(self, tries: MendTries) -> tuple[Diagnosis | None, Mend | None]:
         """What is told of the mend that makes everything right, or else of two."""
-        mending, example = self._mending, tries.check.example
-        for known, said in self._halves_told.items():
-            if example is not None and example.run(tries.subject_of(known.applied(mending.text))) is None:
-                return said, known
-        if self._halves_told and (both := self._of_two(tries, list(self._halves_told))):
-            return both, mending.told_first
-        helping = mending.helping(tries.clues, tries)
+        mending, helping = self._mending, self._mending.helping(tries.clues, tries)
         if helping and helping[0] not in mending.in_part:
             return mending.told(helping[0], tries.clues, tries), helping[0]
         if both := self._of_two(tries, helping):
@@ -147,19 +138,12 @@ class Tutor:
         named = [mend for mend in helping if LOOK not in mend.hint]  # what nobody can name explains no half
         if named[:1] == helping[:1] != [] and (told := self._with_numbers(tries, named[0], is_half=True)) is not None:
             return told, named[0]
-        halves = self._halves(tries) if not self._halves_told else []
-        if both := self._of_two(tries, halves):
-            return both, mending.told_first
-        for half in (one for one in halves if LOOK not in one.hint and tries.makes_more_right(one)):
-            if (alone := self._with_numbers(tries, half, is_half=True)) is not None:
-                self._halves_told[half] = alone
-                return alone, half
-        return None, None
+        found = self._of_two(tries, self._halves(tries))
+        return found, mending.told_first if found is not None else None
 
     def _with_numbers(self, tries: MendTries, mend: Mend, is_half: bool = False) -> Diagnosis | None:
         """What is told of a mend with which something else is still wrong that no mend is found for; None where the
         same access goes astray in another example, or one that did not before: it was right for the sizes of one."""
-        self._mending.in_part |= {mend} if is_half else set()
         told = self._mending.told(mend, tries.clues, tries) if is_half else None
         with survived("The look at what is left"):
             after = tries.after(mend.applied(self._mending.text))

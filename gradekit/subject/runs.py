@@ -485,7 +485,7 @@ class SomePrograms:
         if not launches or steps[-1] is not launches[-1]:
             raise OverBudget("programs", 0)
         ttir, grid = program.kernels[launches[-1].kernel].unaligned, launches[-1].grid
-        x, y, z = ({0, 1, n // 2, n - 2, n - 1} & {*range(n)} for n in grid)
+        x, y, z = ({one for one in (0, 1, n // 2, n - 2, n - 1) if 0 <= one < n} for n in grid)
         ends = (i + grid[0] * (j + grid[1] * k) for i, j, k in itertools.product(x, y, z))
         total = math.prod(grid)
         ids = {*ends, *range(0, total, max(total // Limit.SPREAD, 1))}

@@ -40,6 +40,12 @@ def test_a_histogram_counts_numbers_by_their_low_bits_and_under_its_mask() -> No
     assert (counts.tolist(), masked.tolist()) == ([[1, 0, 0, 4]], [[0, 0, 0, 3]])
 
 
+@pytest.mark.parametrize("text", ["return -7 // 2", "return -7 % 2", "return tl.arange(0, 6)", "return tl.zeros((3,))"])
+def test_what_depends_on_constants_and_what_no_tile_has_is_not_walked(text: str) -> None:
+    with pytest.raises(NotWalked):
+        returned(kernel_walk(), text)
+
+
 @BOTH
 @pytest.mark.parametrize(("text", "value"), [
     ("return 7 // 2 * 2 + 7 % 2", 7),

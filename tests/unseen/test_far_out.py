@@ -201,3 +201,9 @@ def test_programs_that_depend_on_each_other_are_told_from_those_that_are_too_few
             SomePrograms.of(traced(Text(ALONE.replace("tl.store(out_ptr + i,", store)), "entry", normal(20))[0], 0)
         limits.append(stopped.value.limit)
     assert limits[0] > 0 and limits[1] == 0
+
+
+def test_some_programs_of_the_largest_grid_are_picked_without_going_through_it() -> None:
+    text = Text(ALONE.replace("(x.numel(),)", "(2**31 - 1,)"))
+    picked = SomePrograms.of(traced(text, "entry", normal(20))[0], 0).ids
+    assert {0, 1, 2**31 - 3, 2**31 - 2} <= {*picked} and len(picked) < 100

@@ -165,7 +165,8 @@ def _flags(site: ChangeSite, node: ast.expr) -> list[str]:
 
 
 def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -> Iterator[Change]:
-    """`m & other` for a mask, or for what is chosen by: another name, or a comparison that stands in the source."""
+    """`m & other` for a mask, or for what is chosen by: another name, a comparison that stands in the source, or one of
+    an index that nothing bounds."""
     if not _is_whole(site, node):
         return
     names, kind = site.names(node), _kind_of_access(site, node) or kind
@@ -173,12 +174,21 @@ def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -
     every = [one for one in site.comparisons if one is not node]
     compared = [site.source.of(one) for one in every if site.kernel.names(one) <= names.keys()]
     compared += [text for one in every for text in _of_other_names(site, one, names)]
+    compared += _of_free_indices(site, names, kind)
     text = site.source.operand(node)
     whole, place = shown(site.source.of(node)), site.context(node)
     for one in dict.fromkeys([*filter(None, known), *(f"({text})" for text in compared)]):
         if one != text:
             says = words("condition", it=whole, place=place, new=shown(one))
             yield site.change(ChangeKind.CONDITION, node, f"({text} & {one})", says, 1)
+
+
+def _of_free_indices(site: ChangeSite, names: Mapping[str, ValueKind], kind: ValueKind) -> Iterator[str]:
+    """Indices that nothing bounds, each less than a length."""
+    free = [name for name in site.kernel.indices if name in names and name not in site.kernel.bounds]
+    spread = filter(None, (fitted(name, names[name].shape, kind.shape) for name in free))
+    lengths = [name for name in site.kernel.lengths if site.role(name) == "length"]
+    yield from (f"{one} < {length}" for one, length in itertools.product(spread, lengths))
 
 
 def _of_other_names(site: ChangeSite, node: ast.Compare, names: Mapping[str, ValueKind]) -> Iterator[str]:
