@@ -451,7 +451,7 @@ def test_no_other_text_has_an_answer_of_this_one() -> None:
     counts(COUNTS, [5, 6])
     assert counts(COUNTS.replace("calls += 1", "calls += 10"), [5, 6]) == ([10, 20], True)
     assert counts(COUNTS + "# ours\n", [5, 6]) == ([1, 2], True)
-    with Tracer(Text(COUNTS), lists={"entry": [(0, 1)]}, number=0) as tracer:
+    with Tracer(Text(COUNTS), calling={"entry": {"lists": [(0, 1)]}}, number=0) as tracer:
         tracer.load()
         assert tracer._sock is not None
 

@@ -122,7 +122,7 @@ def assert_same(one, other, message):
 
 def distances(submission):
     """How far apart two seeds may be the same, or the same moved by some places: numbers that the submission counts by."""
-    numbers = {int(digits) for digits in re.findall(r"\b\d[\d_]*\b", submission.submission.text)}
+    numbers = {int(digits) for digits in re.findall(r"\b\d[\d_]*\b", submission.text)}
     return sorted(number for number in numbers if 64 < number < 2**30)[-6:]
 
 

@@ -141,8 +141,9 @@ def _parameters(test: ast.FunctionDef) -> Iterator[Remark]:
 
 def _named(node: ast.AST, known: Known, constants: Mapping[str, ast.expr]) -> Iterator[Remark]:
     match node:
-        case ast.Attribute(value=ast.Name(id="submission"), attr=name) if known.entries and name not in known.entries:
-            yield Remark(node.lineno, f"submission.{name}: there is no such entry ({near(name, known.entries)})")
+        case ast.Attribute(value=ast.Name(id="submission"), attr=name) if known.entries and name != "text":
+            if name not in known.entries:
+                yield Remark(node.lineno, f"submission.{name}: there is no such entry ({near(name, known.entries)})")
         case ast.Attribute(value=ast.Name(id="Cause"), attr=name) if name.isupper() and name not in Cause.__members__:
             yield Remark(node.lineno, f"Cause.{name}: there is no such cause ({near(name, list(Cause.__members__))})")
         case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=str(name))) if (

@@ -23,7 +23,7 @@ class WalkedSubmission:
     what a walk raises, `NotWalked` among others."""
 
     def __init__(self, source: ParsedSource, program: Program) -> None:
-        self._source, self._program, self._code = source, program, code_of(source)
+        self.text, self._source, self._program, self._code = source.text, source, program, code_of(source)
 
     def __getattr__(self, name: str) -> WalkedEntry:
         if name.startswith("_"):

@@ -109,6 +109,11 @@ class Subject:
             raise AttributeError(name)
         return Entry(self, name)
 
+    @property
+    def text(self) -> str:
+        """The source: a test may look for what is wrong at the numbers that it has."""
+        return self.submission.text
+
     def __repr__(self) -> str:  # Hypothesis shows the arguments of a failing test: not all that is remembered here
         return f"Subject({self.submission.path!r})"
 
