@@ -287,7 +287,9 @@ class TileMemory:
         self._idle[program] = False
         if is_added:
             return
-        writers = self._writers.setdefault(storage, torch.full((flat.numel(),), -1))
+        if storage not in self._writers:
+            self._writers[storage] = torch.full((flat.numel(),), -1)
+        writers = self._writers[storage]
         before = writers[offsets]
         writers[offsets] = program
         several = (before >= 0) & (before != program) | (writers[offsets] != program)

@@ -68,7 +68,7 @@ def breaks(call: Call, program: Program, before: str, after: str) -> bool:
     return False
 
 
-def crowds(call: Call, program: Program, before: str, after: str) -> bool:
+def leaves_idle(call: Call, program: Program, before: str, after: str) -> bool:
     """Whether programs of a launch in a call have nothing left to store with a text `after` a mend, or store what
     another has stored, and have not with the text `before`: one that does the work of all is right by chance."""
     found = list[Counter[tuple[str, int]]]()

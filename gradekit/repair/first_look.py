@@ -14,7 +14,7 @@ from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.operators.changes import LIKELY, Change
 from gradekit.repair.other_checks import confirmed
 from gradekit.repair.screen import Screen
-from gradekit.repair.shown_calls import failing, in_order, not_worse, passing, place_of_wrong, shown_by
+from gradekit.repair.shown_calls import failing, not_worse, passing, place_of_wrong, shown_by, wrong_in_memory
 from gradekit.repair.survivor_mends import halves_of, mend_of, mends_each, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit, Rank, Work
@@ -37,7 +37,7 @@ class FirstLook:
         screen, is_compared = tries.texts.screen(tries.text, self._work), check.error.comparison is not None
         if screen is None:
             return []
-        shown = failing(check.error, check.call) if is_compared else in_order(check.call)
+        shown = failing(check.error, check.call) if is_compared else wrong_in_memory(check.call)
         if shown is None:
             known = None if is_compared else passing(check.call, 0)
             return self._of_prior(screen, known, only_idle=True) if known is not None else []

@@ -15,7 +15,7 @@ from gradekit.findings import Kind
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
-from gradekit.repair.by_chance import breaks, chosen_by, crowds, with_another
+from gradekit.repair.by_chance import breaks, chosen_by, leaves_idle, with_another
 from gradekit.repair.clues import clues_of
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long
 from gradekit.repair.mend import Clues, Mend
@@ -209,7 +209,7 @@ class MendTries:
             self._looked_at.add(text)
             with survived("The look for what is so by chance"):
                 depends = any(self._depends_on(number, text) for number in chosen_by(mend, self.text))
-                if depends or any(way(self._call, seen.program, self.text, text) for way in (breaks, crowds)):
+                if depends or any(way(self._call, seen.program, self.text, text) for way in (breaks, leaves_idle)):
                     self.texts.by_chance.add(text)
         return text in self.texts.by_chance
 

@@ -118,7 +118,7 @@ def passing(call: Call, compared: int | None, wanted: Sequence[Reference] = ()) 
     return ShownCall(_program(observation), host.tensors, seen, is_right, host=host, compared=(place,))
 
 
-def in_order(call: Call) -> ShownCall | None:
+def wrong_in_memory(call: Call) -> ShownCall | None:
     """A call whose results are as they must be, but accesses go out of bounds, or several programs store to one
     element: without that, they are to stay so. None where it does nothing of the kind."""
     observation, host = call.observation, as_called(call)

@@ -33,8 +33,9 @@ def rests_on(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _unseen(coverage: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The ways that some checks could go and no check went."""
     lines = [one for each in coverage for one in each.get("branches", {}).get("decisions", ())]
-    seen, unseen = ([(one["line"], what) for one in lines for what in one[name]] for name in ("seen", "unseen"))
-    return [{"line": line, "what": what} for line, what in dict.fromkeys(unseen) if (line, what) not in {*seen}]
+    ways = lambda which: dict.fromkeys((one["line"], what) for one in lines for what in one[which])
+    seen, unseen = ways("seen"), ways("unseen")
+    return [{"line": line, "what": what} for line, what in unseen if (line, what) not in seen]
 
 
 def _unfollowed(coverage: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
