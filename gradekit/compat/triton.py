@@ -22,6 +22,7 @@ from gradekit.compat import relies_on
 with relies_on("triton"):
     from triton import knobs
     from triton._C.libtriton import ir
+    from triton.backends import backends
     from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia import driver as launcher
     from triton.compiler.code_generator import CodeGenerator, flatten_values_to_ir
@@ -44,9 +45,9 @@ _ATOMICS_WAIT = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9)
 """Whether an atomic waits until all warps of its program have come to it: Triton puts a barrier before it since 3.9."""
 
 
-def target(arch: int) -> GPUTarget:
-    """The NVIDIA GPU of a compute capability, such as 90 for Hopper."""
-    return GPUTarget("cuda", arch, 32)
+def target(arch: int | str) -> GPUTarget:
+    """The NVIDIA GPU of a compute capability, such as 90 for Hopper, or the AMD GPU called so, such as "gfx942"."""
+    return GPUTarget("cuda", arch, 32) if isinstance(arch, int) else GPUTarget("hip", arch, 64)
 
 
 TARGET = target(90)
@@ -142,7 +143,7 @@ def signature(path: str) -> list[str]:
 
 class Lowering:
     """The kernel whose TTIR the file `path` holds, on its way to machine code for `target`, one stage after another.
-    `module` is what the last stage gave (text from ptx on, bytes of a cubin), `metadata` what stages told."""
+    `module` is what the last stage gave (text from ptx or amdgcn on, bytes of a cubin), `metadata` what stages told."""
 
     def __init__(self, path: str, target: GPUTarget, options: dict[str, Any]) -> None:
         backend, context = make_backend(target), ir.context()
@@ -154,7 +155,7 @@ class Lowering:
         self.metadata: dict[str, Any] = {"num_warps": parsed.num_warps, "num_ctas": parsed.num_ctas}
 
     def run(self, stage: str) -> Any:
-        """The module after `stage`: ttir to cubin. Raises RuntimeError or PTXASError where it fails."""
+        """The module after `stage`: ttir to cubin, or amdgcn. Raises RuntimeError or PTXASError where it fails."""
         self.module = self._stages[stage](self.module, self.metadata)
         return self.module
 
@@ -197,8 +198,10 @@ def tool(name: str) -> str:
     return found
 
 
-def missing(until: str) -> str:
-    """One sentence on what this Triton lacks to compile as far as the stage `until`; "" where it has all."""
+def missing(arch: int | str, until: str) -> str:
+    """One sentence on what this Triton lacks to compile for a card as far as the stage `until`; "" where it has all."""
+    if isinstance(arch, str):
+        return "" if "amd" in backends else f"This Triton ({triton.__version__}) is built without its backend for AMD."
     for name in ("ptxas", "cuobjdump", "nvdisasm") if until == "sass" else ():
         try:
             tool(name)

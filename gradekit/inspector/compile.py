@@ -14,7 +14,7 @@ from typing import Any
 
 from gradekit.confine.paths import PrivateFolder
 from gradekit.inspector import Limit
-from gradekit.inspector.compiler import STAGES
+from gradekit.inspector.compiler import stages_for
 from gradekit.processes import ChildProcess, Command, clean_environment
 from gradekit.program import Kernel
 from gradekit.sandbox import Unavailable
@@ -24,10 +24,10 @@ MODULE = "gradekit.inspector.compiler"
 
 @dataclass(frozen=True)
 class CompileJob:
-    """A kernel to compile for `arch` (90 for sm_90), as far as the stage `until`."""
+    """A kernel to compile for `arch` (90 for sm_90, or "gfx942"), as far as the stage `until`."""
 
     kernel: Kernel
-    arch: int
+    arch: int | str
     until: str = "sass"
 
 
@@ -51,7 +51,7 @@ def compile_all(jobs: Sequence[CompileJob], *, seconds: int = Limit.SECONDS) -> 
         return []
     with PrivateFolder("gradekit-compiler-") as folder:
         statuses = _run(folder.path, jobs, seconds)
-        return [_collected(folder.path / str(number), statuses, number) for number in range(len(jobs))]
+        return [_collected(folder.path / str(number), job, statuses, number) for number, job in enumerate(jobs)]
 
 
 def _run(folder: Path, jobs: Sequence[CompileJob], seconds: int) -> list[int] | None:
@@ -78,20 +78,21 @@ def _statuses(folder: Path, count: int) -> list[int]:
     return data
 
 
-def _collected(folder: Path, statuses: list[int] | None, number: int) -> Compiled:
-    stages = {stage: text for stage in STAGES if (text := _text(folder / stage))}
-    failed, error = _failure(folder, stages, None if statuses is None else statuses[number])
+def _collected(folder: Path, job: CompileJob, statuses: list[int] | None, number: int) -> Compiled:
+    expected = stages_for(job.arch)
+    stages = {stage: text for stage in expected if (text := _text(folder / stage))}
+    failed, error = _failure(folder, expected, stages, None if statuses is None else statuses[number])
     return Compiled(stages, _text(folder / "usage"), _numbers(folder / "metadata"), error, failed)
 
 
-def _failure(folder: Path, stages: dict[str, str], status: int | None) -> tuple[str, str]:
+def _failure(folder: Path, expected: Sequence[str], stages: dict[str, str], status: int | None) -> tuple[str, str]:
     """The stage that gave nothing, and why; ("", "") where nothing failed."""
     told = _data(folder / "error")
     if isinstance(told, dict):
         return str(told.get("stage", "")), _with_what_was_said(str(told.get("message", "")), folder)
     if status == 0:
         return "", ""
-    following = next((stage for stage in STAGES if stage not in stages), STAGES[-1])
+    following = next((stage for stage in expected if stage not in stages), expected[-1])
     return following, _with_what_was_said(_death(status), folder)
 
 

@@ -6,9 +6,9 @@ kernel's TTIR may be made to crash MLIR, to command it, or to keep it busy for e
 it, with limits of memory, time and file size, and what it had finished stays. Writes, and never reads a
 result; ends with the process PARENT.
 
-    jobs.json      {"jobs": [{"ttir": text, "options": {name: value}, "arch": 90, "until": "sass"}, ...],
+    jobs.json      {"jobs": [{"ttir": text, "options": {name: value}, "arch": 90 or "gfx942", "until": "sass"}, ...],
                    "seconds": ..., "memory": ...}
-    <n>/ttir, ttgir, llir, ptx, sass, usage   texts; `usage` is what cuobjdump -res-usage prints
+    <n>/ttir, ttgir, llir, ptx, sass, amdgcn, usage   texts; `usage` is what cuobjdump -res-usage prints
     <n>/metadata   {"shared": bytes, "num_warps": ..., "tmem_size": ...} as Triton's backend tells
     <n>/error      {"stage": ..., "message": ...}, where a stage refused the kernel
     <n>/said       what the compiler printed to its standard error
@@ -39,11 +39,18 @@ if TYPE_CHECKING:
     from gradekit.compat.triton import Lowering
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
+AMD_STAGES = (*STAGES[:3], "amdgcn")
+"""AMD's assembly says all that its machine code would, so no linker is needed."""
 
 OWN = ("__init__.py", "compat")
 """The parts of gradekit that are imported for a kernel."""
 
 METADATA = ("shared", "num_warps", "num_ctas", "tmem_size", "global_scratch_size")
+
+
+def stages_for(arch: int | str) -> tuple[str, ...]:
+    """The stages of NVIDIA's cards, whose architecture is a number, or of AMD's."""
+    return STAGES if isinstance(arch, int) else AMD_STAGES
 
 
 def main(folder: Path, parent: int, without: Collection[str] = ()) -> None:
@@ -52,7 +59,7 @@ def main(folder: Path, parent: int, without: Collection[str] = ()) -> None:
 
     namespaces.die_with_parent(parent)
     request = json.loads((folder / "jobs.json").read_text())
-    reasons = filter(None, (missing(job["until"]) for job in request["jobs"]))
+    reasons = filter(None, (missing(job["arch"], job["until"]) for job in request["jobs"]))
     if reason := next(reasons, ""):
         (folder / "missing").write_text(reason)
         return
@@ -108,7 +115,7 @@ def compile_to(folder: Path, job: dict[str, Any]) -> None:
     """Writes the stages of one kernel; a stage that refuses it leaves its reason instead."""
     source = folder / "kernel.ttir"
     source.write_text(job["ttir"])
-    left = list(STAGES)
+    left = list(stages_for(job["arch"]))
     try:
         for stage, content in _stages(source, job):
             (folder / stage).write_text(content)
@@ -126,14 +133,16 @@ def _stages(source: Path, job: dict[str, Any]) -> Iterator[tuple[str, str]]:
     from gradekit.compat.triton import Lowering, target
 
     lowering = Lowering(str(source), target(job["arch"]), job["options"])
-    if "tensordesc" in job["ttir"] and job["arch"] < 90:  # Triton's own way to do without TMA units
+    has_units = isinstance(job["arch"], int) and job["arch"] >= 90
+    if "tensordesc" in job["ttir"] and not has_units:  # the passes of TTIR are Triton's own way to do without TMA units
         lowering.run("ttir")
     yield "ttir", str(lowering.module)
     yield from _lowered(source.parent, lowering, job)
 
 
 def _lowered(folder: Path, lowering: Lowering, job: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for stage in STAGES[1 : STAGES.index(job["until"]) + 1]:
+    stages = stages_for(job["arch"])
+    for stage in stages[1 : stages.index(job["until"]) + 1]:
         module = lowering.run(stage if stage != "sass" else "cubin")
         if stage == "ptx":
             module = lowering.module = with_true_places(module)

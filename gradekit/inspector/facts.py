@@ -20,7 +20,7 @@ from gradekit.engine.ttir_locations import line_of
 from gradekit.engine.values import FLOAT
 from gradekit.inspector.compile import Compiled
 from gradekit.inspector.instructions import Instruction, instructions, usage
-from gradekit.inspector.targets import WARP, Occupancy, Target, occupancy
+from gradekit.inspector.targets import Occupancy, Target, occupancy
 from gradekit.program import Kernel, Launch
 
 # --- what a kernel asks for, read from its TTIR -----------------------------------------------------------------------
@@ -229,14 +229,15 @@ class Launched:
 
 def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
     """The facts of one kernel."""
-    stages, text = compiled.stages, compiled.stages.get("ptx", "")
-    asked_of, code = (instructions(stage, stages.get(stage, ""), subject.path) for stage in ("ptx", "sass"))
-    registers, stack = usage(compiled.usage) or (None, 0)
+    stages, text = compiled.stages, compiled.stages.get(target.assembly, "")
+    asked_of = instructions(target.assembly, text, subject.path)
+    code = instructions("sass", stages.get("sass", ""), subject.path) if target.assembly == "ptx" else asked_of
+    registers, stack = usage(compiled.usage or text) or (None, 0)
     asked = subject.option("num_warps", _DEFAULTS["num_warps"])
     warps = max(1, int(compiled.metadata.get("num_warps", asked)))
     shared = compiled.metadata.get("shared")
     verified = "ttir" in stages  # MLIR has read it: operations have the operands that they should have
-    joined = _joined(subject, asked_of, code, warps * WARP) if verified else {}
+    joined = _joined(subject, asked_of, code, warps * target.warp) if verified else {}
     return Facts(
         subject.kernel.name, subject.launch.kernel, subject.label, target,
         {name: subject.option(name, default) for name, default in _DEFAULTS.items()}, subject.launch.grid, warps,

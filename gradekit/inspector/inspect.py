@@ -43,7 +43,7 @@ class Inspected:
 def inspect(program: Program, where: Target, *, kernel: str | None = None) -> list[Inspected]:
     """Every kernel that `program` launches in each configuration, or those called `kernel`, in order."""
     launched = [item for item in _launched(program) if kernel in (None, item.kernel.name)]
-    compiled = compile_all([CompileJob(item.kernel, where.capability) for item in launched])
+    compiled = compile_all([CompileJob(item.kernel, where.arch, where.last) for item in launched])
     pairs = zip(launched, compiled, strict=True)
     known = [(explained(item, facts(item, result, where)), result.stages) for item, result in pairs]
     return [Inspected(one, tuple(sentences(one)), stages) for one, stages in known]
@@ -86,7 +86,8 @@ class InspectionResult:
         return {
             "schema": SCHEMA, "submission": self.submission.facts(), "entry": self.entry,
             "inputs": [arg.to_json() if isinstance(arg, Input) else arg for arg in self.inputs],
-            "target": self.target.name, "card": self.target.card,
+            "target": self.target.name, "card": self.target.card, "unit": self.target.unit,
+            "matrix_units": self.target.matrix_units,
             "kernels": [
                 dataclasses.asdict(kernel.facts)
                 | {"target": self.target.name, "sentences": list(map(dataclasses.asdict, kernel.sentences))}

@@ -1,9 +1,9 @@
-"""The text of a compilation stage as rows, each with the submission's line, and the instructions that matter in PTX and
-in NVIDIA's machine code.
+"""The text of a compilation stage as rows, each with the submission's line, and the instructions that matter in PTX, in
+NVIDIA's machine code and in AMD's assembly.
 
 Pure functions of text. In PTX instructions are what Triton wrote, beside the place that it wrote them for. In machine
 code they are what counts, but ptxas moves the places about: a wgmma of line 49 may seem to come from line 47. So lines
-and widths are read in PTX, and figures in machine code.
+and widths are read in PTX, and figures in machine code. AMD's assembly is written by LLVM, and serves for both.
 """
 
 import re
@@ -15,6 +15,7 @@ from gradekit.engine.ttir_locations import Locations, line_of
 
 _PTX = re.compile(r"(?:^|[\s}{;])(?:@!?[%$]\w+\s+)?([a-z][a-z0-9_]*(?:(?:\.|::)\w+)+)\s")
 _SASS = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*(?:\.[A-Za-z0-9_]+)*)")
+_AMDGCN = re.compile(r"\s+([a-z]\w+)")
 _NOISE = re.compile(r"\.(?:sync|aligned|row|col)\b(?<!mma\.sync)")
 
 
@@ -40,7 +41,7 @@ class Instruction:
 
 
 def instructions(stage: str, text: str, path: str) -> list[Instruction]:
-    """Those of `text`, which is the stage "ptx" or "sass", in order, with lines of the file `path`."""
+    """Those of `text`, which is the stage "ptx", "sass" or "amdgcn", in order, with lines of the file `path`."""
     pattern, read = _READERS[stage]
     found = ((line, row, pattern.search(row)) for line, row in rows(stage, text, path))
     return [Instruction(opcode[1], line, *read(opcode[1], row)) for line, row, opcode in found if opcode]
@@ -81,19 +82,43 @@ def _sass(opcode: str, row: str) -> tuple[str]:
     return ("product" if _TENSOR_CORE.match(name) else _SASS_KINDS.get(name, ""),)
 
 
+_AMDGCN_MEMORY = re.compile(
+    r"(global|buffer|flat|scratch)_(load|store|atomic)(?:_lds)?_(d?word|u?short|[us]?byte)?(?:x(\d))?"
+)
+_BYTES = {"word": 2, "short": 2, "ushort": 2, "byte": 1, "ubyte": 1, "sbyte": 1, "dword": 4}
+
+
+def _amdgcn(opcode: str, row: str) -> tuple[str, int, bool]:
+    """A load marked "lds" goes to shared memory (LDS) by itself."""
+    memory = _AMDGCN_MEMORY.match(opcode)
+    if memory is not None:
+        space, kind, unit, count = memory.groups()
+        local = {"load": "reload", "store": "spill"}.get(kind, kind)
+        to_shared = "_lds" in opcode or row.rstrip().endswith(" lds")
+        return local if space == "scratch" else kind, _BYTES.get(unit, 0) * int(count or 1), to_shared
+    if opcode.startswith(("v_mfma_", "v_smfmac_", "v_wmma_")):
+        return "product", 0, False
+    if re.match(r"v_(add|mul|fma)_f64", opcode):
+        return "double", 0, False
+    return "multiply" if re.match(r"v_(pk_)?(fma|fmac|mac|mad|mul|dot\d)", opcode) else "", 0, False
+
+
 _READERS: dict[str, tuple[re.Pattern[str], Callable[[str, str], tuple[str, int, bool] | tuple[str]]]] = {
-    "ptx": (_PTX, _ptx), "sass": (_SASS, _sass),
+    "ptx": (_PTX, _ptx), "sass": (_SASS, _sass), "amdgcn": (_AMDGCN, _amdgcn),
 }  # fmt: skip
 
 
 # --- registers --------------------------------------------------------------------------------------------------------
 
 _USAGE = re.compile(r"\b(REG|STACK|LOCAL):(\d+)")
+_AMD_USAGE = re.compile(r"^\s*\.(vgpr_count|private_segment_fixed_size):\s+(\d+)$", re.MULTILINE)
 
 
 def usage(text: str) -> tuple[int, int] | None:
-    """A thread's registers, and bytes in local memory, as `cuobjdump -res-usage` says; or None."""
-    found = {name: int(value) for name, value in _USAGE.findall(text)}
+    """A thread's registers, and bytes in local memory, as `cuobjdump -res-usage` or AMD's metadata says; or None."""
+    found = {name: int(value) for name, value in [*_USAGE.findall(text), *_AMD_USAGE.findall(text)]}
+    if "vgpr_count" in found:
+        return found["vgpr_count"], found.get("private_segment_fixed_size", 0)
     return (found["REG"], found.get("STACK", 0) + found.get("LOCAL", 0)) if "REG" in found else None
 
 
@@ -107,6 +132,7 @@ _MLIR_LOC = re.compile(r" loc\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
 _SASS_PLACE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", line (\d+))?')
 _PTX_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
 _PTX_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:, function_name [^,]+, inlined_at (\d+) (\d+))?")
+_AMD_PLACE = re.compile(r"([^\s@\[\]][^@\[\]]*):(\d+):\d+")
 
 
 def rows(stage: str, text: str, path: str) -> list[Row]:
@@ -136,6 +162,20 @@ def _ptx_rows(text: str, path: str) -> Iterator[Row]:
             yield line, row.rstrip()
 
 
+def _amdgcn_rows(text: str, path: str) -> Iterator[Row]:
+    """LLVM says the place and what it is inlined into, innermost first, in a comment beside .loc."""
+    line: int | None = None
+    name = path.rpartition("/")[2]
+    for row in text.splitlines():
+        place, _, comment = row.partition(";")
+        if place.strip().startswith(".loc"):
+            line = next((int(n) for file, n in _AMD_PLACE.findall(comment) if file == name and int(n)), None)
+        elif place.strip().startswith((".section", ".amdgpu_metadata")):  # debug information and figures follow
+            return
+        elif place.strip() and not place.strip().startswith((".file", ".cfi", ".Ltmp")):
+            yield line, row.rstrip()
+
+
 def _of(file: str | None, line: str, outer: str | None, outer_line: str | None, path: str) -> int | None:
     if file == path:
         return int(line)
@@ -157,5 +197,5 @@ def _sass_rows(text: str, path: str) -> Iterator[Row]:
 
 
 _ROWS: dict[str, Callable[[str, str], Iterator[Row]]] = {
-    "ttir": _mlir_rows, "ttgir": _mlir_rows, "ptx": _ptx_rows, "sass": _sass_rows,
+    "ttir": _mlir_rows, "ttgir": _mlir_rows, "ptx": _ptx_rows, "sass": _sass_rows, "amdgcn": _amdgcn_rows,
 }  # fmt: skip

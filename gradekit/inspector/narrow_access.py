@@ -14,6 +14,7 @@ from gradekit.inspector import Limit
 from gradekit.inspector.compile import CompileJob, compile_all
 from gradekit.inspector.facts import AccessUse, Facts, Launched, NarrowAccess, Place
 from gradekit.inspector.instructions import instructions
+from gradekit.inspector.targets import Target
 from gradekit.program import ALIGNMENT, FUNCTION, Launch, Scalar
 
 
@@ -24,7 +25,7 @@ def explained(subject: Launched, facts: Facts) -> Facts:
     except TTIRError:
         return facts
     narrow = [use for use in facts.accesses if use.is_narrow and not use.access.by_descriptor]
-    trial = _Attempt(subject, function, facts.target.capability)
+    trial = _Attempt(subject, function, facts.target)
     found = dict(trial.unaligned(narrow))
     found |= dict(trial.apart([use for use in narrow if use.place not in found]))
     return replace(facts, accesses=tuple(replace(use, kept_by=found.get(use.place, ())) for use in facts.accesses))
@@ -41,8 +42,8 @@ def _values(launch: Launch, function: Function) -> dict[str, int]:
 class _Attempt:
     """Compilations of one kernel's variants, which go by the argument of which they assume less, or more, than all."""
 
-    def __init__(self, subject: Launched, function: Function, capability: int) -> None:
-        self._kernel, self._path, self._capability = subject.kernel, subject.path, capability
+    def __init__(self, subject: Launched, function: Function, where: Target) -> None:
+        self._kernel, self._path, self._where = subject.kernel, subject.path, where
         self._values = _values(subject.launch, function)
         self._unknown = unknown_arguments(self._kernel.ttir, function)
         self._types = dict(zip(function.arguments, function.argument_types, strict=True))
@@ -85,9 +86,10 @@ class _Attempt:
         found: dict[str, dict[Place, int]] = defaultdict(lambda: defaultdict(int))
         if len(names) > Limit.VARIANTS:
             return found
-        jobs = [CompileJob(replace(self._kernel, ttir=text(name)), self._capability, "ptx") for name in names]
+        stage = self._where.assembly
+        jobs = [CompileJob(replace(self._kernel, ttir=text(name)), self._where.arch, stage) for name in names]
         for name, compiled in zip(names, compile_all(jobs), strict=True):
-            for one in instructions("ptx", compiled.stages.get("ptx", ""), self._path):
+            for one in instructions(stage, compiled.stages.get(stage, ""), self._path):
                 place = one.line, one.kind
                 found[name][place] = max(found[name][place], one.width)
         return found

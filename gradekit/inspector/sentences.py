@@ -57,12 +57,15 @@ def _no_tensor_cores(facts: Facts) -> Iterable[Sentence]:
     for use in facts.dots:
         if use.uses is False:
             reason = _no_tensor_core_reason(use, facts.target)
-            text = f"The dot on line {use.dot.line} does not use tensor cores" + (f": {reason}." if reason else ".")
+            units = facts.target.matrix_units
+            text = f"The dot on line {use.dot.line} does not use {units}" + (f": {reason}." if reason else ".")
             yield Sentence("no-tensor-cores", text, use.dot.line)
 
 
 def _no_tensor_core_reason(use: DotUse, target: Target) -> str:
     dot = use.dot
+    if not target.capability:  # AMD's multiply float32 and float64, too
+        return ""
     if dot.left == "float32" and dot.precision == "ieee":
         return "its inputs are float32 with input_precision='ieee'"
     if dot.left == "float64":
@@ -95,13 +98,14 @@ def _older_reason(use: DotUse, facts: Facts) -> str:
 
 def _narrow(facts: Facts) -> Iterable[Sentence]:
     for use in facts.accesses:
-        if use.is_narrow and (use.kept_by or _is_the_students(use)):
+        if use.is_narrow and (use.kept_by or _is_the_students(use, facts.target)):
             yield Sentence(f"narrow-{use.access.kind}", _narrow_text(use, facts), use.access.line)
 
 
-def _is_the_students(use: AccessUse) -> bool:
-    """The compiler chooses the width of what goes to shared memory by the layout that a product wants there."""
-    return not use.is_asynchronous and not use.access.by_descriptor
+def _is_the_students(use: AccessUse, target: Target) -> bool:
+    """The compiler chooses the width of what goes to shared memory by the layout that a product wants there, and on
+    AMD's cards stores a product in the layout in which the matrix cores leave it."""
+    return bool(target.capability) and not use.is_asynchronous and not use.access.by_descriptor
 
 
 def _narrow_text(use: AccessUse, facts: Facts) -> str:
@@ -159,7 +163,7 @@ def _few_programs(facts: Facts) -> Iterable[Sentence]:
         few, verb = ("one program", "is") if programs == 1 else (f"{programs} programs", "are")
         busy = "one" if programs * ctas == 1 else str(programs * ctas)
         card = f"{'an' if facts.target.card[0] in 'AHLMR' else 'a'} {facts.target.card}"
-        text = f"Only {few} of {facts.kernel} {verb} launched for this input: {busy} of the {sms} SMs "
+        text = f"Only {few} of {facts.kernel} {verb} launched for this input: {busy} of the {sms} {facts.target.unit}s "
         yield Sentence("few-programs", f"{text}of {card} can work at most.")
 
 

@@ -37,7 +37,7 @@ def _argument(arg: Any) -> str:
 
 
 def _kernel(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> list[str]:
-    lines = [_title(kernel, look), *_figures(kernel, look), *_table(kernel, record, look)]
+    lines = [_title(kernel, look), *_figures(kernel, record, look), *_table(kernel, record, look)]
     for sentence in kernel["sentences"]:
         lines += _sentence(sentence["text"], record, look)
     return lines
@@ -48,14 +48,14 @@ def _title(kernel: Mapping[str, Any], look: Look) -> str:
     return look.paint(one_line(kernel["kernel"]), bold=True) + look.paint(label, dim=True)
 
 
-def _figures(kernel: Mapping[str, Any], look: Look) -> Iterator[str]:
+def _figures(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> Iterator[str]:
     if kernel["registers"] is None:
         return
     local = f", {kernel['stack']} bytes spilled" if kernel["stack"] else ", nothing spilled"
     yield _figure("a thread", f"{counted(kernel['registers'], 'register')}{local}", look)
     shared = f"{kernel['shared']} bytes of shared memory"
     yield _figure("a block", f"{counted(kernel['warps'], 'warp')}, {shared}", look)
-    yield _figure("an SM", _occupancy(kernel["occupancy"]), look)
+    yield _figure({"SM": "an SM"}.get(record["unit"], f"a {record['unit']}"), _occupancy(kernel["occupancy"]), look)
 
 
 def _figure(label: str, text: str, look: Look) -> str:
@@ -73,7 +73,7 @@ def _occupancy(occupancy: Mapping[str, Any] | None) -> str:
 
 def _table(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> Iterator[str]:
     """One row for each operation, in the order of the lines, beside the student's own text."""
-    found = [(use["dot"]["line"], _dot(use)) for use in kernel["dots"]]
+    found = [(use["dot"]["line"], _dot(use, record["matrix_units"])) for use in kernel["dots"]]
     found += [(use["access"]["line"], _access(use)) for use in kernel["accesses"]]
     for line, operations in groupby(sorted(found, key=lambda row: row[0] or 0), key=lambda row: row[0]):
         yield _source(line, record, look)
@@ -88,12 +88,12 @@ def _source(line: int | None, record: Mapping[str, Any], look: Look) -> str:
     return f"{' ' * _INDENT}{look.paint(f'{where:<{_LABEL - 1}} {look.bar}', dim=True)} {shortened(text, room)}"
 
 
-def _dot(use: Mapping[str, Any]) -> str:
+def _dot(use: Mapping[str, Any], units: str) -> str:
     dot = use["dot"]
     kind = dot["left"] if dot["left"] == dot["right"] else f"{dot['left']} by {dot['right']}"
     precision = f" ({dot['precision']})" if dot["left"] == "float32" else ""
     shape = f"[{dot['m']}, {dot['k']}] @ [{dot['k']}, {dot['n']}] {kind}{precision}"
-    how = {True: "tensor cores", False: "no tensor cores", None: "tensor cores: unclear"}[use["uses"]]
+    how = {True: units, False: f"no {units}", None: f"{units}: unclear"}[use["uses"]]
     return f"dot    {say(how)}{_opcodes(use['instructions'])}; {shape}"
 
 

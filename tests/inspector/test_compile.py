@@ -4,13 +4,14 @@ import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gradekit.compat.triton import missing
 from gradekit.inspector import compile as compiling
 from gradekit.inspector.compile import CompileJob, compile_all
-from gradekit.inspector.compiler import STAGES, with_true_places
+from gradekit.inspector.compiler import AMD_STAGES, STAGES, with_true_places
 from gradekit.program import Kernel
 from gradekit.sandbox import Unavailable
 
@@ -27,19 +28,32 @@ def test_a_kernel_is_compiled_for_every_architecture_without_a_card() -> None:
         assert found.metadata["num_warps"] == 4 and "REG:" in found.usage
 
 
-def test_what_this_triton_lacks_for_a_card_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_is_compiled_for_amds_cards_without_a_card_and_without_rocm() -> None:
+    (kernel,) = program("matmul", float16(4096, 1024), float16(1024, 1024)).kernels.values()
+    (found,) = compile_all([CompileJob(kernel, "gfx942", until="amdgcn")])
+    assert tuple(found.stages) == AMD_STAGES and found.error == ""
+    assert "v_mfma_f32" in found.stages["amdgcn"] and found.metadata["shared"] > 0
+
+
+@pytest.mark.parametrize(("name", "value", "job", "said"), [
+    ("backends", {}, CompileJob(GOOD, "gfx942", "amdgcn"), "built without its backend for AMD"),
+    ("tool", None, CompileJob(GOOD, 90), "ptxas, which NVIDIA's wheel of Triton brings, is missing"),
+])
+def test_what_this_triton_lacks_for_a_card_is_said(
+    name: str, value: Any, job: CompileJob, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def absent(name: str) -> str:
         raise RuntimeError(f"Cannot find {name}")
 
-    monkeypatch.setattr("gradekit.compat.triton.tool", absent)
-    assert "ptxas, which NVIDIA's wheel of Triton brings, is missing" in missing("sass")
-    assert missing("ptx") == ""
+    monkeypatch.setattr(f"gradekit.compat.triton.{name}", absent if value is None else value)
+    assert said in missing(job.arch, job.until)
+    assert missing(90, "ptx") == ""
 
 
 def test_a_compiler_that_is_missing_is_said_in_place_of_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "MODULE", "tests.inspector.without_ptxas")
-    with pytest.raises(Unavailable, match="ptxas, which NVIDIA's wheel of Triton brings, is missing"):
-        compile_all([CompileJob(GOOD, 90)])
+    monkeypatch.setattr(compiling, "MODULE", "tests.inspector.without_amd")
+    with pytest.raises(Unavailable, match="built without its backend for AMD"):
+        compile_all([CompileJob(GOOD, "gfx942", "amdgcn")])
 
 
 def test_a_crash_of_the_compiler_is_told_and_harms_no_other_kernel() -> None:

@@ -25,6 +25,8 @@ SASS = """\
 
 PTX = beside(__file__)["ptx"]
 
+AMDGCN = beside(__file__)["amdgcn"]
+
 
 def test_an_instruction_of_machine_code_knows_the_innermost_line_of_the_submission() -> None:
     found = [(i.opcode, i.line) for i in instructions("sass", SASS, "submission.py")]
@@ -60,6 +62,17 @@ def test_instructions_of_ptx_know_line_kind_and_width() -> None:
 def test_an_opcode_is_shortened_by_what_all_have() -> None:
     (product,) = [i for i in instructions("ptx", PTX, "submission.py") if i.kind == "product"]
     assert product.short == "mma.sync.m16n8k16.f32.f16.f16.f32"
+
+
+def test_instructions_of_amds_assembly_know_line_kind_and_width() -> None:
+    found = [(i.kind, i.line, i.width) for i in instructions("amdgcn", AMDGCN, "submission.py") if i.kind]
+    assert found == [
+        ("load", 20, 16), ("load", 18, 2), ("load", 18, 4), ("spill", None, 8), ("product", 44, 0), ("multiply", 44, 0),
+        ("double", 44, 0), ("atomic", 44, 0),
+    ]  # fmt: skip
+    asynchronous = [i.opcode for i in instructions("amdgcn", AMDGCN, "submission.py") if i.is_asynchronous]
+    assert asynchronous == ["buffer_load_dword"]
+    assert usage(AMDGCN) == (96, 24)
 
 
 # --- what a kernel's TTIR asks for, and its text as if more were known ------------------------------------------------
@@ -107,11 +120,12 @@ def test_an_argument_as_the_constant_one_keeps_the_text_whole() -> None:
 # --- every stage's rows, under the submission's lines -----------------------------------------------------------------
 
 
-LOADS = {"ttir": "tt.load", "ttgir": "tt.load", "ptx": "ld.global", "sass": "LDG"}
+LOADS = {"ttir": "tt.load", "ttgir": "tt.load", "ptx": "ld.global", "sass": "LDG", "amdgcn": "buffer_load"}
 
 
 def compiled(stage: str) -> str:
-    return inspected("copy", float32(4096, 1024)).stages[stage]
+    on = "gfx942" if stage == "amdgcn" else "sm_80"
+    return inspected("copy", float32(4096, 1024), on=on).stages[stage]
 
 
 @pytest.mark.parametrize("stage", LOADS)
@@ -123,7 +137,7 @@ def test_the_load_of_every_stage_stands_under_the_line_that_wrote_it(stage: str)
 
 @pytest.mark.parametrize(
     ("stage", "place"),
-    [("ttir", "loc("), ("ttgir", "loc("), ("ptx", ".loc"), ("sass", "//##")],
+    [("ttir", "loc("), ("ttgir", "loc("), ("ptx", ".loc"), ("sass", "//##"), ("amdgcn", ".loc")],
 )
 def test_what_only_carries_places_is_left_out(stage: str, place: str) -> None:
     text = compiled(stage)

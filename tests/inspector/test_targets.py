@@ -1,9 +1,13 @@
 """Occupancy, against figures that NVIDIA's own calculator gives."""
 
+import re
+
 import pytest
 
 from gradekit.assignment import UsageError
-from gradekit.inspector.targets import TARGETS, occupancy, target
+from gradekit.inspector.targets import PARTITIONS, TARGETS, occupancy, target
+
+from .inspected import float16, float32, inspected
 
 
 @pytest.mark.parametrize(("on", "warps", "registers", "shared", "blocks", "limit"), [
@@ -19,6 +23,9 @@ from gradekit.inspector.targets import TARGETS, occupancy, target
     ("sm_75", 4, 32, 0, 8, "warps"),
     ("sm_80", 32, 255, 0, 0, "registers"),
     ("sm_80", 4, 32, 164 << 10, 0, "shared memory"),
+    ("gfx942", 4, 32, 0, 8, "warps"),
+    ("gfx942", 4, 96, 0, 5, "registers"),  # 512 registers of a SIMD's lane hold five warps of 96
+    ("gfx942", 4, 32, 36864, 1, "shared memory"),
 ])
 def test_the_scarcest_resource_limits_the_blocks_of_an_sm(
     on: str, warps: int, registers: int, shared: int, blocks: int, limit: str
@@ -26,6 +33,22 @@ def test_the_scarcest_resource_limits_the_blocks_of_an_sm(
     found = occupancy(target(on), warps=warps, registers=registers, shared=shared)
     assert (found.blocks, found.warps, found.limit) == (blocks, blocks * warps, limit)
     assert 0 <= found.warps <= found.most
+
+
+def test_registers_hold_as_many_of_amds_warps_as_llvm_says() -> None:
+    calls = [
+        ("matmul", float16(4096, 4096), float16(4096, 4096)),
+        ("copy", float32(4096, 16384)),
+        ("copy", float16(64, 64)),
+    ]
+    seen = set()
+    for entry, *inputs in calls:
+        text = inspected(entry, *inputs, on="gfx942").stages["amdgcn"]
+        said = {name: int(n) for name, n in re.findall(r"^; (TotalNumVgprs|Occupancy): (\d+)", text, re.MULTILINE)}
+        found = occupancy(target("gfx942"), warps=1, registers=said["TotalNumVgprs"], shared=0)
+        assert found.warps == PARTITIONS * said["Occupancy"]
+        seen.add(found.limit)
+    assert "registers" in seen
 
 
 @pytest.mark.parametrize("name", ["sm_90", "sm90", "90", "SM_90"])

@@ -153,7 +153,7 @@ RECORD: dict[str, Any] = {
     "entry": "matmul",
     "inputs": [{"dtype": "float32", "shape": [64, 64], "stride": [64, 1], "offset": 0, "profile": "normal", "seed": 3}, 2],
     "target": "sm_80",
-    "card": "A100",
+    "card": "A100", "unit": "SM", "matrix_units": "tensor cores",
     "lines": {"7": "x = tl.load(p)", "9": "    acc = tl.dot(x, y, acc)"},
     "kernels": [
         {
