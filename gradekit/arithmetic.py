@@ -21,8 +21,7 @@ COMPARISONS: dict[type[ast.AST], str] = {
 
 UNARY: dict[type[ast.AST], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 
-SIGNS: dict[type[ast.AST], str] = {**BINARY, **COMPARISONS}
-"""How an operator between two operands is written."""
+SIGNS: dict[type[ast.AST], str] = {**BINARY, **COMPARISONS}  # how an operator between two operands is written
 
 OF_TWO: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,

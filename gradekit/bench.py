@@ -30,8 +30,7 @@ from gradekit.versions import environment
 
 SCHEMA = "gradekit/bench/1"
 
-DEFAULT_SIZES = 7
-"""So many powers of two, where nothing else is said."""
+DEFAULT_SIZES = 7  # so many powers of two, where nothing else is said
 
 
 @dataclass(frozen=True)

@@ -25,14 +25,12 @@ MOST_ELEMENTS = (1 << 31) - (1 << 21) - 1
 last, so that offsets of 32 bits reach all of them, and the padding of a tile beyond the last."""
 
 COMMON_KINDS = ("ones", "integers", "grid", "normal", "positive", "mixed")
-"""The kinds of values that are drawn unless a domain or a test says otherwise: finite, and far from overflow and
-underflow."""
+"""The kinds of values that are drawn unless something else is said: finite, far from overflow and underflow."""
 
 RANGE_KINDS, ASCENDING_KINDS = ("between", "few", "least", "most"), ("sorted", "least", "most")
 """Those of a tensor of whole numbers that has a range, and of one that ascends."""
 
-ANY_DIMENSIONS = "..."
-"""Stands in a shape for dimensions that are not named."""
+ANY_DIMENSIONS = "..."  # stands in a shape for dimensions that are not named
 
 
 @dataclass(frozen=True)
@@ -250,12 +248,10 @@ _AS_SAID = ("limits", "choices", "gradients", "aliases", "exact", "rounding", "g
 """What an entry has as its table says it."""
 
 GIVEN_NAMES = ("seed", "own")
-"""What the name of a kind of values may have in braces beside sizes and choices: seeds, one for all tensors and one for
-each."""
+"""What a kind of values may have in braces beside sizes and choices: seeds, one for all tensors and one for each."""
 
 
-SHARED = "expanded"
-"""The layout in which elements of a tensor share memory."""
+SHARED = "expanded"  # the layout in which elements of a tensor share memory
 
 
 class DomainError(Exception):

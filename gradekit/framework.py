@@ -1,7 +1,4 @@
-"""What torch makes of a submission's entry in a model, as the tracer found it: data that is not trusted.
-
-Runs in the grader's process.
-"""
+"""What torch makes of a submission's entry in a model, for the grader: data of the tracer's that is not trusted."""
 
 from dataclasses import dataclass, replace
 
@@ -13,8 +10,7 @@ KERNEL = "triton_kernel_wrapper"
 OF_A_GPU = (".is_cuda", ".device.type", "torch.cuda.")
 """Words by which a submission asks what tensors without data cannot answer truly."""
 
-MOST = 4000
-"""The most characters of a text that are kept."""
+MOST = 4000  # the most characters of a text that are kept
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ TOTAL = "total"
 """In place of a check's id: all points of a submission that was rejected, or that the grader failed to grade."""
 
 
-LINE = "line:"
-"""In place of a check's id, with a number: a comment at this line of the submission."""
+LINE = "line:"  # in place of a check's id, with a number: a comment at this line of the submission
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from gradekit.findings import Cause
 
-ON_THE_HOST = -1
-"""The number that stands for a launch where the host itself did something."""
+ON_THE_HOST = -1  # the number that stands for a launch where the host itself did something
 
-SHOWN = 8
-"""How many of the elements that one incident concerns are kept."""
+SHOWN = 8  # how many of the elements that one incident concerns are kept
 
 
 @dataclass(frozen=True, slots=True)

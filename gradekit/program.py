@@ -38,14 +38,11 @@ ADDRESS_GAP = 1 << 40
 FAR = (1 << 31) - (1 << 21)
 """So many elements from the first to the last, and memory has not all of a tensor's storage (`Fold`)."""
 
-MOST_IN_A_TILE = 1 << 20
-"""Elements of the largest tile that Triton takes."""
+MOST_IN_A_TILE = 1 << 20  # elements of the largest tile that Triton takes
 
-LARGEST_GRID = (2**31 - 1, 65535, 65535)
-"""Programs of a launch along each axis: the most that a card takes."""
+LARGEST_GRID = (2**31 - 1, 65535, 65535)  # programs of a launch along each axis: the most that a card takes
 
-ALIGNMENT = " {tt.divisibility = 16 : i32}"
-"""What TTIR says of an argument that is a multiple of 16."""
+ALIGNMENT = " {tt.divisibility = 16 : i32}"  # what TTIR says of an argument that is a multiple of 16
 FUNCTION = re.compile(r"^  tt\.func public @.*$", re.MULTILINE)
 """The line in TTIR that declares a kernel and its arguments."""
 
@@ -191,8 +188,7 @@ class Aten:
 @dataclass(frozen=True)
 class Launch:
     """`kernel` (a key of Program.kernels) over `grid` programs; `args` are those that its TTIR function still takes, in
-    order. A Descriptor argument stands for all the TTIR arguments that Triton expands it to (descriptor, shape,
-    strides)."""
+    order. A Descriptor stands for all that Triton expands it to (descriptor, shape, strides)."""
 
     kernel: str
     grid: tuple[int, int, int]
@@ -437,8 +433,7 @@ def add_nouns(*nouns: type) -> None:
     _NOUNS.update({noun.__name__: noun for noun in nouns})
 
 
-_PLAIN = frozenset({int, str, float, bool, type(None)})
-"""What JSON gives as it stands."""
+_PLAIN = frozenset({int, str, float, bool, type(None)})  # what JSON gives as it stands
 
 
 def encode(value: Any) -> Any:

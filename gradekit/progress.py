@@ -19,8 +19,7 @@ from gradekit.sandbox import TraceError
 from gradekit.submission import NoSuchSubmission, SubmissionError
 
 MARKS = {Outcome.PASSED: "+", Outcome.FAILED: "x", Outcome.PENDING: ".", Outcome.FAULT: "!"}
-MOST_MESSAGE = 4
-"""Lines of a failed check's message: the report has all of it."""
+MOST_MESSAGE = 4  # lines of a failed check's message: the report has all of it
 
 
 class Screen:

@@ -1,7 +1,6 @@
 """Programs as one text: what a submission's calls became on one machine, for a machine that never sees the submission.
 
-JSON, compressed and as ASCII. The text may have passed through other hands: programs are checked again when they are
-read.
+JSON, compressed and as ASCII. The text may have passed through other hands: programs are checked when they are read.
 """
 
 import base64
@@ -14,8 +13,7 @@ from collections.abc import Mapping
 from gradekit import wellformed
 from gradekit.program import Program, ProgramError, decode, encode
 
-LARGEST = 4 << 20
-"""Characters of such a text: the calls that an assignment times are few."""
+LARGEST = 4 << 20  # characters of such a text: the calls that an assignment times are few
 
 LARGEST_PLAIN = 128 << 20
 

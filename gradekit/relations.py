@@ -149,8 +149,7 @@ _MAKERS: dict[str, Callable[[Relation, tuple[Any, ...]], RelatedCall | None]] = 
 
 # --- dimensions and tensors ------------------------------------------------------------------------------------------
 
-Part = Callable[[torch.Tensor, int], torch.Tensor]
-"""What becomes of values along a dimension."""
+Part = Callable[[torch.Tensor, int], torch.Tensor]  # what becomes of values along a dimension
 
 
 def _along(relation: Relation, args: tuple[Any, ...], part: Part, says: str) -> RelatedCall:
@@ -254,8 +253,7 @@ CALLED_AGAIN = "Called again after other calls, {} must give the same result"
 
 def assert_computes_anew(subject: Subject, seen: Observation, expected: Sequence[Reference]) -> None:
     """Raise unless the call of `seen` gives what is `expected` with tensors that had other values in a call before.
-    These were made up for each tensor by itself: what goes wrong in memory with them is nobody's fault. Raises Failure
-    (depends-on-earlier-calls)."""
+    What goes wrong in memory with these is nobody's fault. Raises Failure (depends-on-earlier-calls)."""
     says = f"Called again with the same tensors, whose values were changed in place, {seen.entry} must compute anew"
     try:
         assert_same(subject.changed_in_place(seen), expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
@@ -368,8 +366,7 @@ def assert_called(calls: Subject, seen: Observation, expected: Sequence[Referenc
 
 def assert_scales(calls: Subject, seen: Observation, expected: Sequence[Reference]) -> bool:
     """Raise unless gradients are FACTOR times as large where the gradient that comes in is; whether that can be asked:
-    where this is float16, or a gradient grows beyond its dtype, it cannot. Raises Failure (overflow), or whatever else
-    is wrong with that call."""
+    in float16, or where one outgrows its dtype, it cannot. Raises Failure (overflow), or what that call raises."""
     upstream = values_of(seen.inputs[-1])
     larger = [(one.exact * FACTOR, (one.native.double() * FACTOR).to(one.native.dtype)) for one in expected]
     if upstream.dtype == torch.float16 or not all(bool(native.isfinite().all()) for _, native in larger):

@@ -14,8 +14,7 @@ from gradekit.report.record import write
 from gradekit.submission import SubmissionError, read
 from gradekit.versions import cache_folder, version
 
-MOST_FILES = 64
-"""Records that are kept: the newest."""
+MOST_FILES = 64  # records that are kept: the newest
 
 
 def last(path: Path) -> dict[str, Any] | None:

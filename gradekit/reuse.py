@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-ENTRIES = 1 << 14
-"""What a cache holds whose entries are small."""
+ENTRIES = 1 << 14  # what a cache holds whose entries are small
 
 K = TypeVar("K")
 V = TypeVar("V")

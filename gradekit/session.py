@@ -26,8 +26,7 @@ from gradekit.report import steps, terminal
 from gradekit.submission.notebook import Cell, NotebookError, code_of
 
 HERE = "this notebook"
-_WIDE = 80
-"""Columns of what a cell shows while a check runs."""
+_WIDE = 80  # columns of what a cell shows while a check runs
 NOTE = "Checked are the definitions that ran in this session, the latest of each name; cell k is In [k]."
 
 

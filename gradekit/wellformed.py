@@ -32,15 +32,13 @@ from gradekit.program import (
 
 MOST_STEPS = 100_000
 MOST_KERNELS = 4096
-MOST_TTIR = 4 << 20
-"""Characters in all kernels together: a long one has 200,000, with its locations."""
+MOST_TTIR = 4 << 20  # characters in all kernels together: a long one has 200,000, with its locations
 
 MOST_BYTES = 1 << 30
 """Of one tensor whose elements share memory, counted element by element, where no tensor that the call was given is as
 large; what is allocated is counted by the engine."""
 
-WIDER = 8
-"""So many times the bytes of a given tensor its elements may take in another dtype."""
+WIDER = 8  # so many times the bytes of a given tensor its elements may take in another dtype
 
 MOST_NAME = 10_000
 _SHAPE = re.compile(r"<((?:\d{1,18}x)+)")

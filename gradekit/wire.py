@@ -22,8 +22,7 @@ CAP, CONTROL_CAP = 80 << 20, 1 << 16
 """Bytes of a message between the grader and a process that it has started, such as a submission with its job or a
 program; and of one to or from the server that forks for it."""
 
-MOST_PARTS = 1 << 20
-"""Lists and objects in one message: a few bytes of text each, and a hundred of memory."""
+MOST_PARTS = 1 << 20  # lists and objects in one message: a few bytes of text each, and a hundred of memory
 
 
 def activity(request: dict[str, Any]) -> str:

@@ -15,8 +15,7 @@ from gradekit.course import mistakes
 from gradekit.course.verify import Claim
 from gradekit.schemas import Problem, line_of, located, near, problems, read, schema
 
-PUBLIC = 100
-"""What the public checks of an assignment sum up to, as a rule."""
+PUBLIC = 100  # what the public checks of an assignment sum up to, as a rule
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,7 @@ class ClassFolder:
     @staticmethod
     def open(folder: Path, url: str | None = None, *, new: bool = False, **given: Path | None) -> ClassFolder:
         """The class in `folder`, with OUT/class.db or the store at `url`. A `roster` and a `course` may be given; else
-        they are as they were last. Raises UsageError where there is none and none is to be `new`, or it cannot be
-        reached."""
+        they are as they were last. Raises UsageError where there is none and none is to be `new`, or no way to it."""
         if not new and not url and not (folder / "class.db").is_file():
             raise UsageError(
                 f"{folder} is no class's folder yet: `gradekit grade SUBMISSIONS -a ID -o {folder}` makes one"
@@ -118,8 +117,7 @@ class ClassFolder:
         return [self.path / name for name in texts]
 
     def _remembered(self, given: Path | None, name: str, load: Callable[[Path], Loaded]) -> Loaded | None:
-        """What `load` reads from the file `given`, which is copied to the folder for later commands, else from the copy
-        there; None where is neither."""
+        """What `load` reads from a `given` file, which is copied to the folder, else from the copy; None for none."""
         own = self.path / name
         if given is None:
             return load(own) if own.is_file() else None
@@ -209,8 +207,7 @@ def _shared(mark: Mark, group: Sequence[Check]) -> dict[str, Mark]:
 # --- grading session --------------------------------------------------------------------------------------------------
 
 
-USUAL = GradingOptions(hidden=True, isolation=RECOMMENDED)
-"""How a class is graded unless staff say otherwise."""
+USUAL = GradingOptions(hidden=True, isolation=RECOMMENDED)  # how a class is graded unless staff say otherwise
 
 
 class GradingSession:
@@ -290,8 +287,7 @@ class GradingSession:
 
     def run(self, say: Say, count: int | None = None, cluster: str | None = None) -> None:
         """Grade what is to be graded, with a line for each: by `count` graders of this machine (by default one a core),
-        or by the Dask scheduler at `cluster`. Raises UsageError where that cannot be reached; what was graded is
-        kept."""
+        or by the Dask scheduler at `cluster`. Raises UsageError where that is lost; what was graded is kept."""
         whose = {hand_in.digest: hand_in for hand_in in self.folder.store.hand_ins(self._id)} | self._todo
         names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for digest, hand_in in whose.items()}
         local = [] if cluster else grader.visible_cards()

@@ -60,8 +60,7 @@ def _due(course: Course, id: str) -> str:
 
 # --- speeds beside each other: ratios with an interval; who cannot be told apart shares a rank ------------------------
 
-SIDE = "eager"
-"""What speeds are compared against: torch, call by call, which every measured check has."""
+SIDE = "eager"  # what speeds are compared against: torch, call by call, which every measured check has
 
 
 @dataclass(frozen=True)
@@ -149,8 +148,7 @@ def class_view(assignment: str, lines: Sequence[Line], records: Records) -> dict
     }  # fmt: skip
 
 
-Columns = Mapping[str, str]
-"""By the name of a test, without its parameters, the title of its check."""
+Columns = Mapping[str, str]  # by the name of a test, without its parameters, the title of its check
 
 
 def _columns(records: Iterable[Mapping[str, Any]]) -> Columns:

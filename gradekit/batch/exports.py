@@ -116,8 +116,7 @@ def check_worth(what: str, lms: str, there: float | None, here: float) -> None:
 
 # --- nbgrader ---------------------------------------------------------------------------------------------------------
 
-OWN_CELL = "gradekit"
-"""The grade cell that an assignment of nbgrader's gets where it has none."""
+OWN_CELL = "gradekit"  # the grade cell that an assignment of nbgrader's gets where it has none
 
 
 def is_nbgrader(file: Path) -> bool:
@@ -292,8 +291,7 @@ class Canvas:
 
     def planned(self, lines: Sequence[Line], possible: float) -> dict[str, tuple[str, str]]:
         """By Canvas's number of the student: points that it does not have yet, and those that it has ("" for none).
-        Raises UsageError where the assignment has other points there, no student is known there, or Canvas cannot be
-        asked."""
+        Raises UsageError where the assignment has other points or no known student there, or Canvas does not answer."""
         check_worth("the assignment", "Canvas", json.loads(self._open(self._place)[0])["points_possible"], possible)
         submissions = {str(each["user_id"]): each for each in self._pages(f"{self._place}/submissions?per_page=100")}
         if lines and not any(line.student in submissions for line in lines):

@@ -1,7 +1,6 @@
 """A folder with one report for each student: as a page, as text, and as the record; and all of them as one zip, under
 the names of the LMS's download, by which it knows them again (Canvas: "Submission Re-Upload", Moodle: "Upload multiple
-feedback files in a zip").
-"""
+feedback files in a zip")."""
 
 import contextlib
 import io

@@ -1,6 +1,5 @@
-"""The grade book: results, people's marks and the course's policy become one line for each student, and one for each
-student over all assignments of a course; their CSV files. Pure functions of what the store gave; a person's mark wins
-over the machine's points."""
+"""The grade book: results, people's marks and the course's policy become a line for each student, in an assignment and
+in a course; their CSV files. Pure functions of what the store gave; a person's mark wins over the machine's points."""
 
 import csv
 import hashlib
@@ -94,8 +93,7 @@ def _cells(line: Line) -> Sequence[str]:
 
 # --- all assignments of a course --------------------------------------------------------------------------------------
 
-Lines = Mapping[str, Sequence[Line]]
-"""The grade book's lines by assignment."""
+Lines = Mapping[str, Sequence[Line]]  # the grade book's lines by assignment
 
 EXCUSED = "EX"
 
@@ -177,8 +175,7 @@ def course_csv(found: Iterable[CourseRow], ids: Sequence[str]) -> str:
 # --- from results, marks and the policy to lines ----------------------------------------------------------------------
 
 Marks = Mapping[tuple[str, str], Mark]
-Records = Mapping[str, Mapping[str, Any]]
-"""Report records by the submission's digest."""
+Records = Mapping[str, Mapping[str, Any]]  # report records by the submission's digest
 
 
 def marked(found: Mapping[str, Any], student: str, marks: Marks, possible: float = 0.0) -> dict[str, Any]:
@@ -237,8 +234,7 @@ LATE_WITHOUT_TIME = "late, says the LMS, which does not say by how much: no poin
 
 
 def counted(line: Line, policy: Policy, *, late: bool = False) -> Line:
-    """The line of an attempt as its grade has it, with what it counts under `policy`; the LMS may say that it is
-    `late`, without a time."""
+    """The graded line of an attempt as it counts under `policy`; `late` is what the LMS says without a time."""
     if policy.scale and line.possible:
         scaled, pending = (rounded(one * policy.scale / line.possible) for one in (line.points, line.pending))
         line = replace(line, points=scaled, pending=pending, possible=policy.scale)

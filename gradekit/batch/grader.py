@@ -115,8 +115,7 @@ class Graders:
     """Grades each job in a process of its own: forks of a template, which is started with the first job, and again
     after it has died. Where it `warms`, the template first grades the assignment's solution with the first job's
     options, and is started anew for another assignment or release. For the `only` job, it imports nothing ahead that
-    this may do without. They see the GPU with the UUID `card` and no other; none if that is empty, and a fake one for
-    FAKE_GPU."""
+    this may do without. They see the GPU with the UUID `card` alone; none for "", a fake one for FAKE_GPU."""
 
     def __init__(self, card: str = "", *, warms: bool = False, only: bool = False) -> None:
         self.card, self._warms, self._only = card, warms, only
@@ -411,16 +410,14 @@ def release(assignment: Assignment) -> str:
     return hashed.hexdigest()[:16]
 
 
-USUAL = {"hidden": True}
-"""How a class is graded unless staff say otherwise: with the hidden tests."""
+USUAL = {"hidden": True}  # how a class is graded unless staff say otherwise: with the hidden tests
 
 NEUTRAL = {"seed", "secret_seed", "isolation", "jobs"}
 """The options that are kept beside a grading, or cannot change a result."""
 
 
 def grading(release: str, options: GradingOptions) -> str:
-    """What results are stored by, so that two gradings never share one: the release, and a digest of unusual
-    options."""
+    """What results are stored by, so that no two gradings share one: the release, a digest of unusual options."""
     named = {name: value for name, value in options.to_json().items() if name not in NEUTRAL}
     return release if named == USUAL else f"{release}+{digest(json.dumps(named, sort_keys=True).encode())[:16]}"
 

@@ -70,8 +70,7 @@ class Wanted:
 @dataclass(frozen=True)
 class HandIn:
     """One submission of one student (the grade book's key), a file or a folder. `submitted` is the LMS's own word;
-    `late` is whether it says so without a time. `problem` is why it cannot be graded as it lies there; `digest` that of
-    what was read."""
+    `late` is whether it says so without a time. `problem` is why it cannot be graded; `digest` is of what was read."""
 
     student: str
     path: Path

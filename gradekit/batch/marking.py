@@ -154,8 +154,7 @@ HEADERS: dict[str, str | int] = {
 
 
 class MarkingServer(ThreadingHTTPServer):
-    """Serves the pages of `marking` on 127.0.0.1 (port 0: any), with a thread for each connection: browsers open some
-    before they ask anything."""
+    """Serves the pages of `marking` on 127.0.0.1 (port 0: any). Browsers open connections before they ask anything."""
 
     daemon_threads = True
 

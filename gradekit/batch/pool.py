@@ -39,11 +39,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 SECONDS = 1800.0
-"""A grading that takes longer is the grader's fault, on a busy machine too: tracing and running a submission have
-tighter limits of their own."""
+"""A grading that takes longer is the grader's fault: tracing and running a submission have tighter limits."""
 
-MANY = 10
-"""Jobs from which on it pays to grade the solution first, which takes as much as some of them."""
+MANY = 10  # jobs from which on it pays to grade the solution first, which takes as much as some of them
 
 RESOURCES = {GradingJob: "grader", SpeedJob: "card"}
 """The Dask resource that a job takes one of, where workers have such."""
@@ -263,8 +261,7 @@ def _security() -> Any:
     )  # fmt: skip
 
 
-Pool = GraderPool | ClusterPool
-"""What runs jobs: `submit` gives the future of what `run_job` answers."""
+Pool = GraderPool | ClusterPool  # what runs jobs: `submit` gives the future of what `run_job` answers
 
 
 # --- lending this machine to a cluster: its workers are processes of Dask's own, which end with this one --------------

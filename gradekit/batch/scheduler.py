@@ -24,17 +24,13 @@ from gradekit.report import record
 from gradekit.request import GradingOptions
 from gradekit.submission import SubmissionError
 
-MAX_TRIES = 2
-"""How often a submission is tried where the grader, and not the submission, fails."""
+MAX_TRIES = 2  # how often a submission is tried where the grader, and not the submission, fails
 
-MAX_LOSSES = 6
-"""How often a submission is handed out again where the machine that had it was lost."""
+MAX_LOSSES = 6  # how often a submission is handed out again where the machine that had it was lost
 
-CPU = "cpu"
-"""The class of machine that grades; others time on their cards."""
+CPU = "cpu"  # the class of machine that grades; others time on their cards
 
-POLL_SECONDS = 5.0
-"""How often it is checked whether the pool has lost a job, in seconds."""
+POLL_SECONDS = 5.0  # how often it is checked whether the pool has lost a job, in seconds
 
 Done = Callable[[str, Mapping[str, Any]], None]
 """Called with a digest and its record, as soon as the result is in the store."""
@@ -99,8 +95,7 @@ def _read(hand_in: HandIn) -> HandIn:
 
 
 def settled(store: Store, assignment: str) -> dict[str, dict[str, Any]]:
-    """The newest records under the options that were said last, whatever has become of assignment and gradekit
-    since."""
+    """The newest records under the last options, whatever has become of assignment and gradekit since."""
     options = store.options(assignment)
     asked = grader.grading("", options).partition("+")[2] if options else ""
     for name, seed in store.gradings(assignment):

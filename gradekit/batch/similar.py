@@ -23,8 +23,7 @@ from gradekit.report.text import one_line
 
 Fingerprint = Mapping[str, Any]
 
-LEAST = 0.8
-"""The score from which on two submissions are listed."""
+LEAST = 0.8  # the score from which on two submissions are listed
 
 SAME_SOURCE = 0.8
 """How much of the source must agree before two hand-ins of the usual program (which more than a fifth of the class has
@@ -181,8 +180,7 @@ _TELLING = ("predicate", "axis", "kind")
 
 def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
     """Of a submission by its calls' programs and its text: `whole` is the same where the kernels are, but for names,
-    constants and order; `shingles` count what they are made of, `constants` are what was left out; the rest is of the
-    source."""
+    constants and order; `shingles` count their parts, `constants` are what was left out; the rest is of the source."""
     programs = list(programs)
     kernels = {kernel.unaligned: kernel for program in programs for kernel in program.kernels.values()}
     bags = [bag for ttir in kernels if (bag := _bag(ttir)) is not None]

@@ -18,8 +18,7 @@ from gradekit.report.record import awaits_gpu
 from gradekit.report.rests_on import unsure
 from gradekit.report.text import counted, one_line, points, seconds, shortened
 
-SHOWN = 5
-"""The most lines that one section has."""
+SHOWN = 5  # the most lines that one section has
 
 
 def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], width: int = 100) -> str:
@@ -33,8 +32,7 @@ def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], widt
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
 
-STATUS = {"fault": "not graded"}
-"""What people are told of a status, where that is another word."""
+STATUS = {"fault": "not graded"}  # what people are told of a status, where that is another word
 
 
 def tally(lines: Sequence[Line]) -> str:
@@ -76,8 +74,7 @@ def _counts(found: Iterable[str], most: int | None = SHOWN) -> list[str]:
 
 
 def by_check(failed: Iterable[tuple[Any, Mapping[str, Any]]]) -> list[tuple[str, list[Any], Counter[str]]]:
-    """Failed checks by test, its cases as one: the title, whose failed, and how many for which cause; the most
-    first."""
+    """Failed checks by test, its cases as one, the most first: title, whose failed, and how many for which cause."""
     titles: dict[str, str] = {}
     whose: dict[str, dict[tuple[Any, str], None]] = defaultdict(dict)
     for who, check in failed:
@@ -181,8 +178,7 @@ class Count:
         self._worked, self._ahead = 0, float(total)
 
     def add(self, now: float, seconds: float, ahead: float | None = None) -> None:
-        """One more is done, which took so many seconds of work; `ahead` others will take time too, by default all the
-        rest."""
+        """One more is done, in so many seconds of work; `ahead` others will take time too, by default all the rest."""
         self.done += 1
         self._worked += seconds > 0
         self._ahead = self.total - self.done if ahead is None else ahead

@@ -155,8 +155,7 @@ def obeys_default_device(function: Any) -> bool:
     return function in _CONSTRUCTORS()
 
 
-INITIALIZE_CUDA = "_lazy_init"
-"""The function of torch.cuda that starts CUDA."""
+INITIALIZE_CUDA = "_lazy_init"  # the function of torch.cuda that starts CUDA
 
 
 # --- patches ----------------------------------------------------------------------------------------------------------

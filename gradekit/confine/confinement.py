@@ -19,8 +19,7 @@ from gradekit.confine import identity, landlock, namespaces, paths, seccomp
 from gradekit.confine.landlock import Rules
 
 COMPILER_TASKS = 512
-"""Processes and threads of one that compiles or runs kernels: CUDA and torch have threads, and several kernels are
-compiled at one time."""
+"""Processes and threads of one that compiles or runs kernels: those of CUDA and torch, and several compilers."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,8 @@ RECOMMENDED = 2
 @dataclass(frozen=True)
 class Means:
     """What is in force for each submission. `seccomp`: system calls are filtered. `user`: it runs as an unprivileged
-    user. `landlock`: the kernel's version of Landlock, 0 without. `root`: a root folder of its own. `apart`: a network
-    and processes of its own."""
+    user. `landlock`: the kernel's version of Landlock, 0 without. `root`: a root folder of its own.
+    `apart`: a network and processes of its own."""
 
     seccomp: bool = False
     user: bool = False

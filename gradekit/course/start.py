@@ -7,8 +7,7 @@ from pathlib import Path
 from gradekit.assignment import Assignment, UsageError
 from gradekit.course.worksheet import worksheet
 
-OWN = ("submission", "answers")
-"""The files in which students write most of their work."""
+OWN = ("submission", "answers")  # the files in which students write most of their work
 
 
 def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook: bool = False) -> list[Path]:

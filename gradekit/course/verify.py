@@ -21,8 +21,7 @@ from gradekit.request import TRIVIAL_RESULTS, GradingOptions, GradingRequest
 _MOST = 3  # checks that a problem tells of
 
 
-Grade = Callable[[GradingRequest], Report]
-"""`gradekit.plugin.grade`, or a function with the same signature."""
+Grade = Callable[[GradingRequest], Report]  # `gradekit.plugin.grade`, or a function with the same signature
 
 
 Found = tuple[str, str]

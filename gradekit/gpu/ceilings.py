@@ -18,8 +18,7 @@ from gradekit.judge.speed import Ceilings
 
 Action = Callable[[], object]
 
-EMULATED = Ceilings(1e30, {})
-"""Of a CPU emulation of a card: it has none that anything could be held against."""
+EMULATED = Ceilings(1e30, {})  # of a CPU emulation of a card: it has none that anything could be held against
 
 
 @functools.cache

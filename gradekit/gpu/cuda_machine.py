@@ -28,8 +28,7 @@ from gradekit.program import Argument, Descriptor, Kernel, ProgramError, View
 
 _ENTRY = re.compile(r'tt\.func public @("?)([^\s"(]+)\1\(')
 _SYMBOL = re.compile(r"[A-Za-z_][\w$.]{0,200}")
-_TMA = 90
-"""The compute capability from which cards have TMA units."""
+_TMA = 90  # the compute capability from which cards have TMA units
 
 
 class CudaMachine:

@@ -2,8 +2,7 @@
 
 Worker side. With red zones, every storage has bytes before and after it that nobody may write; they are compared after
 each launch. They and memory that nobody has written hold NaN in every floating-point format of 16 bits or more, so that
-what is read from there shows in the result. Two storages have different NaNs, so that copying one red zone over another
-shows too.
+what is read from there shows in the result. Each storage has other NaNs, so that copies of red zones show too.
 """
 
 import functools
@@ -17,13 +16,11 @@ from torch import Tensor
 from gradekit.engine.memory import POISON
 from gradekit.program import ADDRESS_GAP, ITEMSIZE, ProgramError, View
 
-ZONE = 1 << 18
-"""Bytes of a red zone; a multiple of any alignment that Triton assumes."""
+ZONE = 1 << 18  # bytes of a red zone; a multiple of any alignment that Triton assumes
 
 _PATTERNS = 8
 
-Address = Callable[[int, Tensor], int]
-"""Gives the address of a storage: by its number, and its bytes."""
+Address = Callable[[int, Tensor], int]  # gives the address of a storage: by its number, and its bytes
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 class Prepared:
     """A program that is ready to be timed: the fastest configuration's label ("" for no choice), the options `chosen`
     there, and in `choices` what a call took with each, in seconds; `launches` and `peak_bytes` of a call, `sets` of
-    inputs, and the wall `seconds` that it took. `how` is "graph", or "stream" where calls cannot be captured
-    (`why`)."""
+    inputs, and the wall `seconds` that it took. `how` is "graph", or "stream" where none can be captured (`why`)."""
 
     id: int
     option_label: str

@@ -29,8 +29,7 @@ _MACHINE = ("/proc/self", "/proc/driver/nvidia", "/proc/devices", "/proc/cpuinfo
 _DEVICES = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*", "/dev/nvidia-modeset", "/dev/nvidia-caps/*",
             "/dev/dxg", "/dev/nvmap", "/dev/nvhost*")  # fmt: skip
 _NEEDED = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dxg")
-_THREADS = ("/proc/self/task",)
-"""CUDA names its threads by files there, and gives up where it cannot."""
+_THREADS = ("/proc/self/task",)  # CUDA names its threads by files there, and gives up where it cannot
 
 _SOCKETS = ("socket", "bind", "listen")
 """CUDA makes one Unix socket when it meets the card, which nobody can reach, and gives up where it cannot."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-Piece = tuple[int, int]
-"""Where a tensor's bytes begin in the memory, and how many they are."""
+Piece = tuple[int, int]  # where a tensor's bytes begin in the memory, and how many they are
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
 """One side's clock: how long a call takes on the card, with a cold cache and without the host.
 
 The worker has a Clock for the submission, the grader one for each baseline; all of them measure alike. A CUDA graph
-holds one call for each set of inputs, back to back, after a sweep that fills the L2 cache with something else: so every
-call meets inputs that are not in the cache, and no launch waits for the host. Two events inside of the graph stand
-around the calls alone.
+holds one call for each set of inputs, after a sweep that fills the L2 cache with something else: so no call finds its
+inputs in the cache, and no launch waits for the host. Two events in the graph stand around the calls alone.
 """
 
 import functools
@@ -40,8 +39,7 @@ def sets_for(card: Card, nbytes: int) -> int:
 class Clock:
     """Keeps time of `calls`, one for each set of inputs; `outputs` are what they return. `how` is "graph", or "stream"
     where they cannot be captured (`why`): then the host's launches count too. `refresh` is called before each round,
-    outside of what is timed, so that nothing is left in memory for the next. It raises whatever a call raises outside
-    of a graph."""
+    outside of what is timed, so that no memory is held for the next. Raises what calls raise without a graph."""
 
     def __init__(self, calls: Sequence[Call], card: Card, refresh: Callable[[], None] = lambda: None) -> None:
         self.how, self.why = "graph", ""

@@ -91,8 +91,7 @@ class Worker:
         seconds: float = 20.0, names: Sequence[str] = (),
     ) -> CardRun:  # fmt: skip
         """What `program` computes from CPU tensors laid out as `program.inputs`, every choice taking that option.
-        `names` are the student's for the inputs; `seconds` limits the wall time, compilation included. Raises CardFault
-        for no result."""
+        `names` are the student's for the inputs; `seconds` limit the wall time, with compilation. Raises CardFault."""
         with self._shared(program, inputs) as (memory, given, wanted, tensors):
             answer = self._ask({
                 "do": "run", "program": encode(program), "inputs": given, "option": option, "allow": sorted(allow),
@@ -110,8 +109,7 @@ class Worker:
         meanwhile: Callable[[], object] = lambda: None,
     ) -> Prepared:  # fmt: skip
         """Makes `program` ready to be timed: inputs from `specs`, the fastest options, a clock. `meanwhile` is called
-        while the worker does that, and is to leave the card alone where there are options. Raises CardFault, also after
-        `seconds`."""
+        in that time, and leaves the card alone where there are options. Raises CardFault, also after `seconds`."""
         self._next += 1
         request = {
             "do": "prepare", "id": self._next, "program": encode(program), "arguments": encoded(specs),

@@ -49,8 +49,7 @@ def start_early(device: str) -> WorkerProcess | None:
 class WorkerProcess:
     """A running worker on `device`, confined `without` those means. What it writes to its standard error (`said`), what
     kernels print, and its progress go to files without a name, so that nothing can be put in their place. Its `folder`,
-    with Triton's cache, is its own alone. `prepared` are programs that it is ready to time, and how many sets they
-    have."""
+    with Triton's cache, is its own alone. `prepared` are programs ready to be timed, with their sets."""
 
     def __init__(self, device: str, without: Sequence[str] = ()) -> None:
         self.prepared: dict[int, tuple[Program, int]] = {}
@@ -83,8 +82,7 @@ class WorkerProcess:
         self, request: dict[str, Any], seconds: float, memory: int | None, meanwhile: Callable[[], object]
     ) -> dict[str, Any]:
         """The answer to a request with tensors in `memory`; the time of `meanwhile`, called while the process works on
-        it, does not count. Raises CardFault where the answer tells of one, makes no sense, or does not come within
-        `seconds`."""
+        it, does not count. Raises CardFault where the answer has one, makes no sense, or takes over `seconds`."""
         for descriptor in (self._said, self._printed):
             os.ftruncate(descriptor, 0)
         try:

@@ -15,8 +15,7 @@ from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import poison
 
-FEW = 64
-"""The most elements that are written out."""
+FEW = 64  # the most elements that are written out
 
 MADE_BY_GRADEKIT = "from gradekit.inputs.spec import Input"
 """The line that goes before an expression with `Input(`."""
@@ -81,8 +80,7 @@ def _number(value: torch.Tensor) -> str:
 
 
 _FIELDS = ("dtype", "shape", "stride", "offset", "profile", "seed", "base")
-_ORDINARY = (None, 0, "normal", 0, 0)
-"""Strides, offset, kind of values, seed and base."""
+_ORDINARY = (None, 0, "normal", 0, 0)  # strides, offset, kind of values, seed and base
 
 
 def dumps(arguments: Mapping[str, Any]) -> str | None:

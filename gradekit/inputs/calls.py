@@ -23,8 +23,7 @@ from gradekit.inputs.draws import UPSTREAM, Call, Draws
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.schemas import near
 
-AT_MOST = 1 << 16
-"""Elements of the largest tensor of an example, where a test says nothing."""
+AT_MOST = 1 << 16  # elements of the largest tensor of an example, where a test says nothing
 
 Sizes = int | tuple[int, int] | Sequence[int]
 """One size, an inclusive range, or a list of sizes that are all run."""

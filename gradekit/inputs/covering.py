@@ -14,8 +14,7 @@ from typing import Any
 
 from covertable import make
 
-Row = Mapping[str, Hashable]
-"""A level for each factor."""
+Row = Mapping[str, Hashable]  # a level for each factor
 
 
 @dataclass(frozen=True)

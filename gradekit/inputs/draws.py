@@ -20,19 +20,16 @@ from gradekit.inputs.spec import Input, overlapping
 from gradekit.inputs.value_kinds import RANGED
 
 T = TypeVar("T")
-Pick = Callable[[str, Sequence[Any]], Any]
-"""Picks one of the options of what is named."""
+Pick = Callable[[str, Sequence[Any]], Any]  # picks one of the options of what is named
 
 Call = tuple[Any, ...]
 
 UPSTREAM = "upstream"
 """The name of the gradient of the result, among the tensors of a check that asks for gradients."""
 
-OVERLAP = "overlap"
-"""Stands behind a pair of tensors that are views of one storage, the second further on."""
+OVERLAP = "overlap"  # stands behind a pair of tensors that are views of one storage, the second further on
 
-GIVEN = "given"
-"""What picks how many optional tensors a call passes."""
+GIVEN = "given"  # what picks how many optional tensors a call passes
 
 SPREAD, TURNED = "spread", "turned"
 """Stand behind a pair that begins at one address, the second's elements twice as far apart in one dimension, or its

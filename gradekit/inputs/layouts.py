@@ -9,8 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-Placement = tuple[tuple[int, ...], int]
-"""Strides and offset, in elements."""
+Placement = tuple[tuple[int, ...], int]  # strides and offset, in elements
 
 GAPS = (1, 16, 3, 2, 8, 5, 7, 4, 6)
 """Widths of gaps, in elements: 16 keeps the alignment that Triton specializes for, the others break it."""
@@ -20,8 +19,7 @@ STEPS = (3, 16, 7)
 """Strides of vectors that are stepped: 16 lets Triton specialize a kernel for it, the others do not."""
 
 
-PLAIN_TIMES = 3
-"""So many times as often as any other is the plainest of several options drawn."""
+PLAIN_TIMES = 3  # so many times as often as any other is the plainest of several options drawn
 
 
 def preferring(options: Sequence[str], plain: str) -> list[str]:

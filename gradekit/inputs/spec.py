@@ -23,8 +23,7 @@ from gradekit.program import ITEMSIZE, View
 from gradekit.reuse import SharedCache, shared
 from gradekit.schemas import near
 
-FLOATS = ("float32", "float16", "bfloat16")
-"""The floating-point dtypes of most assignments, simplest first."""
+FLOATS = ("float32", "float16", "bfloat16")  # the floating-point dtypes of most assignments, simplest first
 
 _DTYPE_ORDER = {name: place for place, name in enumerate((*FLOATS, *(n for n in ITEMSIZE if n not in FLOATS)))}
 
@@ -142,9 +141,8 @@ class Input:
 
     @property
     def simplicity(self) -> tuple[int, ...]:
-        """A measure by which examples can be sorted, the one that is easiest to read first: whether there are strides
-        or a base, elements, dimensions, offset, dtype, values and seed. What fails without strides has nothing to do
-        with them."""
+        """What sorts examples, the one that is easiest to read first: strides or a base, elements, dimensions, offset,
+        dtype, values and seed. What fails without strides has nothing to do with them."""
         kinds = value_kinds.known()
         profile = kinds.index(self.profile) if self.profile in kinds else len(kinds)
         strided = int(not self.is_contiguous) + 2 * bool(self.base)
@@ -175,8 +173,7 @@ class Input:
 
     @staticmethod
     def from_json(data: Any) -> Input:
-        """The inverse of `to_json`; `stride` may be left out for a contiguous tensor. Raises ValueError where the data
-        describes no input."""
+        """The inverse of `to_json`; contiguous without `stride`. Raises ValueError where it describes no input."""
         try:
             values = dict(data)
             shape = _sizes_from(values.pop("shape"))

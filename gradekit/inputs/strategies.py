@@ -17,8 +17,7 @@ from gradekit.inputs.classes import classes
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.spec import FLOATS, Input
 
-Extent = int | tuple[int, int]
-"""A size, or the inclusive range from which one is drawn."""
+Extent = int | tuple[int, int]  # a size, or the inclusive range from which one is drawn
 
 
 def vectors(*, size: Extent = (1, 5000), **said: Any) -> st.SearchStrategy[Input]:

@@ -16,11 +16,9 @@ import torch
 
 from gradekit.schemas import near
 
-Kind = Callable[[tuple[int, ...], torch.dtype, torch.Generator], torch.Tensor]
-"""A kind without parameters."""
+Kind = Callable[[tuple[int, ...], torch.dtype, torch.Generator], torch.Tensor]  # a kind without parameters
 
-Maker = Callable[..., torch.Tensor]
-"""A kind with or without parameters."""
+Maker = Callable[..., torch.Tensor]  # a kind with or without parameters
 
 # --- making them -----------------------------------------------------------------------------------------------------
 
@@ -131,8 +129,7 @@ def _ints(low: int, high: int, shape: tuple[int, ...], generator: torch.Generato
     return torch.randint(low, high + 1, shape, generator=generator, dtype=torch.int64)
 
 
-PARTS = 1 << 24
-"""Of so many parts of 1, numbers in [0, 1) have a whole number: all their sums are exact."""
+PARTS = 1 << 24  # of so many parts of 1, numbers in [0, 1) have a whole number: all their sums are exact
 
 
 def _parts(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
@@ -159,8 +156,7 @@ def _normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generat
     return total.sub_(2 * PARTS).mul_(math.sqrt(3) / PARTS)
 
 
-POSITIVE = 0.125, 2.125
-"""Where values of the kind "positive" begin, and where they end."""
+POSITIVE = 0.125, 2.125  # where values of the kind "positive" begin, and where they end
 
 
 def _positive(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

@@ -42,8 +42,7 @@ STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 AMD_STAGES = (*STAGES[:3], "amdgcn")
 """AMD's assembly says all that its machine code would, so no linker is needed."""
 
-OWN = ("__init__.py", "compat")
-"""The parts of gradekit that are imported for a kernel."""
+OWN = ("__init__.py", "compat")  # the parts of gradekit that are imported for a kernel
 
 METADATA = ("shared", "num_warps", "num_ctas", "tmem_size", "global_scratch_size")
 

@@ -115,8 +115,7 @@ def has_float64(kind: Type) -> bool:
 
 # --- what became of it ------------------------------------------------------------------------------------------------
 
-WIDEST = 16
-"""Bytes that one thread can move at once, on every architecture."""
+WIDEST = 16  # bytes that one thread can move at once, on every architecture
 
 
 @dataclass(frozen=True)
@@ -141,8 +140,7 @@ class NarrowAccess:
     width: int
 
 
-Place = tuple[int | None, str]
-"""A line, and "load" or "store"."""
+Place = tuple[int | None, str]  # a line, and "load" or "store"
 
 
 @dataclass(frozen=True)

@@ -125,8 +125,7 @@ def usage(text: str) -> tuple[int, int] | None:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-Row = tuple[int | None, str]
-"""A line of the submission, 1-based, or None; and a row of the stage's text."""
+Row = tuple[int | None, str]  # a line of the submission, 1-based, or None; and a row of the stage's text
 
 _MLIR_LOC = re.compile(r" loc\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
 _SASS_PLACE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", line (\d+))?')

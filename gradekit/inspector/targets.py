@@ -13,8 +13,7 @@ from pathlib import Path
 
 from gradekit.assignment import UsageError
 
-PARTITIONS = 4
-"""Parts of an SM with a scheduler and a quarter of the registers each: a warp stays in one."""
+PARTITIONS = 4  # parts of an SM with a scheduler and a quarter of the registers each: a warp stays in one
 
 
 @dataclass(frozen=True)

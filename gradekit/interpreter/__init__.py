@@ -12,8 +12,7 @@ walked_call.py   the steps of a traced call          shown_call.py       a call 
 
 
 class Limit:
-    """What is evaluated of a call before it counts as not understood. Work is in the engine's units, about a nanosecond
-    each."""
+    """What is evaluated of a call before it counts as not understood; work in units of about a nanosecond."""
 
     WORK, EVALUATION = 60_000_000, 1000  # of one call; of one expression or statement of host code
     FEW_APART, OPERATIONS_APART = 1000, 6  # evaluations for one copy alone that are free; what each further one adds

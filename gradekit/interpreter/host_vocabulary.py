@@ -106,8 +106,7 @@ class HostDescriptor:
     padding: str = "zero"
 
 
-DEVICE = torch.device("cuda", 0)
-"""That all tensors are on."""
+DEVICE = torch.device("cuda", 0)  # that all tensors are on
 
 
 def _unset(found: Tensor) -> Tensor:
@@ -198,8 +197,7 @@ METHODS = frozenset([
 MAKERS = {f"new_{name}": f"torch.{name}" for name in ("empty", "zeros", "ones", "full")}
 """Methods that make another tensor, of the same dtype, by what makes one."""
 
-SPLITTING = {"unbind", "chunk", "split"}
-"""Methods that give many tensors."""
+SPLITTING = {"unbind", "chunk", "split"}  # methods that give many tensors
 
 ATTRIBUTES = frozenset({"shape", "dtype", "ndim", "T", "mT", "requires_grad", "nbytes", "itemsize"})
 """Of a tensor, or of a dtype."""

@@ -98,8 +98,7 @@ class HostCall:
 
 
 class HostReplay:
-    """A call of a source, whose host code is walked. What an autotuner chose is taken from its `program`, as it was
-    traced."""
+    """A call of a source, whose host code is walked. What an autotuner chose is taken from its traced `program`."""
 
     def __init__(self, call: HostCall, program: Program, source: ParsedSource, code: Code) -> None:
         self.call, self.source, self.code = call, source, code
@@ -120,8 +119,7 @@ class HostReplay:
         return launches
 
     def run(self, most: int = AGAIN, lenient: bool = True) -> list[Tensor | None]:
-        """The results as the source is; where it is not `lenient`, it touches nothing outside. `walk` has then what was
-        met."""
+        """The results as the source is; `walk` has what was met. Unless `lenient`, it touches nothing outside."""
         launches = self._fresh(lenient)
         try:
             return self._results(launches, most, {})

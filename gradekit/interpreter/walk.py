@@ -24,8 +24,7 @@ from gradekit.interpreter.tile_values import NotWalked, chosen
 
 
 class Walk:
-    """A walk of statements and expressions. The `meter` ends it where it is too much work; `watched` (None: nobody) is
-    where values are recorded."""
+    """A walk of statements and expressions: the `meter` ends it, `watched` (None: nobody) records its values."""
 
     def __init__(self, meter: Meter, substitution: Substitution | None, watched: Watched | None) -> None:
         self.meter, self.substitution, self.watched = meter, substitution or Substitution(), watched

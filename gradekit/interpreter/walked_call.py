@@ -70,8 +70,7 @@ def _constant(value: Any) -> Any:
 
 @dataclass
 class _Begun:
-    """The first launch of a kernel, its number among the steps, the storages before it and the work until then, and
-    what was met in it."""
+    """The first launch of a kernel: its number among the steps, storages and work before it, and what was met in it."""
 
     launch: Launch
     step: int

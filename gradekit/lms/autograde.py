@@ -26,11 +26,9 @@ from gradekit.report.text import one_line
 from gradekit.request import GradingOptions
 from gradekit.submission import SubmissionError
 
-CLUSTER = "GRADEKIT_CLUSTER"
-"""The variable that names a Dask scheduler whose workers have cards."""
+CLUSTER = "GRADEKIT_CLUSTER"  # the variable that names a Dask scheduler whose workers have cards
 
-MARGIN = 15
-"""Seconds of the LMS's limit that are kept for ending and writing."""
+MARGIN = 15  # seconds of the LMS's limit that are kept for ending and writing
 
 
 def autograde(
@@ -38,8 +36,7 @@ def autograde(
     pending: PendingPolicy = PendingPolicy.LEFT_OUT,
 ) -> Mapping[str, Any]:  # fmt: skip
     """Grade the submission in `platform`'s place with the assignment `id`, and deliver the record: within the LMS's
-    limit, `seconds` if that is not the usual one, at the `isolation` level at least; unmeasured points count as
-    `pending` says."""
+    limit, `seconds` if not the usual one, at the `isolation` level at least, with what is `pending` as that says."""
     limit = max((seconds or platform.seconds) - MARGIN, MARGIN)
     end = time.monotonic() + limit
     deliver = lambda found, last: platform.deliver(root, translation.record(found), last, pending)

@@ -22,8 +22,7 @@ from gradekit.versions import requirements, supported, version
 SECRET_SEED = "secret_seed"
 """The file beside the hidden tests that holds the seed of this package's own examples."""
 
-TIME = (2026, 1, 1, 0, 0, 0)
-"""Of every member: the same input gives the same file."""
+TIME = (2026, 1, 1, 0, 0, 0)  # of every member: the same input gives the same file
 
 
 def build(lms: str, assignment: Assignment, target: Path, **more: Any) -> list[str]:

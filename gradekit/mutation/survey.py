@@ -77,8 +77,7 @@ def _share(part: int, whole: int) -> str:
 
 class Survey:
     """The mutants of an assignment's solution, at most `most` of them, and what is known of them before any is graded.
-    Raises UsageError where the assignment has no solution in Python, or its equivalent.toml is written wrongly, or an
-    edit in it does not fit."""
+    Raises UsageError where the assignment has no solution in Python, or its equivalent.toml is wrong or unfitting."""
 
     def __init__(self, assignment: Assignment, most: int | None = None) -> None:
         if assignment.is_quiz or assignment.solution is None or not assignment.solution.is_file():

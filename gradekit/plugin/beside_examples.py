@@ -47,17 +47,14 @@ from gradekit.subject.run_cache import key_of
 from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Call, Subject
 
-Example = tuple[Observation, list[Reference]]
-"""A call that was right, and what was expected of it."""
+Example = tuple[Observation, list[Reference]]  # a call that was right, and what was expected of it
 SHARED = "its inputs share memory"
-SEED = 90_000
-"""Values of the kinds that the domain names are drawn with seeds from here on."""
+SEED = 90_000  # values of the kinds that the domain names are drawn with seeds from here on
 
 
 def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[str, Any]:
     """The details of a check whose examples have passed: how many forms were tried, how far off they are, and why
-    others could not be. Raises Failure where a formula is another one than the reference's, or rounds where it may
-    not."""
+    others could not be. Raises Failure where a formula is not the reference's, or rounds where it may not."""
     if run.subject is None or not _wanted(run, item):
         return {}
     apart, together = ([pair for pair in right.pairs if _shares_memory(pair[0]) is it] for it in (False, True))
@@ -299,8 +296,7 @@ def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]
 
 
 def _call_of(subject: Subject, seen: Observation, asked: Asked, places: Mapping[int, int]) -> ExactCall | str:
-    """The same, where it is known which of the reference's results some of its own are: some gradients may not be
-    asked for."""
+    """The same, where some gradients are not asked for: its results are some of the reference's."""
     specs = [arg for arg in seen.inputs if isinstance(arg, Input)]
     slots = _slots_of(asked.args, specs)
     if len(specs) != len(seen.program.inputs):
@@ -592,8 +588,7 @@ def _assert_new_results(subject: Subject) -> None:
 
 def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
     """The details of a check that claims clean memory and whose examples have passed; nothing for other checks: that
-    every access lies inside its tensor says nothing of what is allocated. Raises Failure where something is refuted,
-    and the engine sees it fail."""
+    every access is inside its tensor says nothing of allocations. Raises Failure where the engine sees a refutation."""
     subject = run.subject
     wanted = claims(item, "assert_memory_clean") and worth(item).prove and run.profile.name != "quick"
     if subject is None or run.request.options.trivial is not None or not wanted:

@@ -1,7 +1,6 @@
 """From what happened in pytest to the report record: the outcome of a check, its message, its counterexample.
 
-Decides nothing about right and wrong: the type of an exception decides. A line is blamed only where what failed says
-which one it must be.
+The type of an exception decides of right and wrong. A line is blamed only where what failed says which one it must be.
 """
 
 from __future__ import annotations
@@ -189,8 +188,7 @@ def _of_all_calls(error: Failure, evidence: CheckEvidence, call: Call, run: Grad
 
 
 def _behind_the_fact(found: Diagnosis, error: BaseException, call: Call, run: GradingRun) -> Diagnosis:
-    """What an edit repairs, behind the step that made the first NaN; that alone, where the edit only hides of what the
-    NaN was made."""
+    """What an edit repairs, behind the step of the first NaN; that alone, where the edit hides what made it."""
     if not isinstance(error, Failure) or error.cause is not Cause.NAN or call.observation is None:
         return found
     fact = special_origin(*_values_compared(error, call.observation, run))

@@ -308,8 +308,7 @@ class _EachAlone:
             return subject.program_apart(form)
 
 
-CHECK = pytest.StashKey[CheckRun]()
-"""The check that runs, or ran last, in an item's stash."""
+CHECK = pytest.StashKey[CheckRun]()  # the check that runs, or ran last, in an item's stash
 
 
 def evidence_of(item: pytest.Item) -> CheckEvidence:

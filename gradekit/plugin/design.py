@@ -66,8 +66,7 @@ class Design:
         }  # fmt: skip
 
 
-DESIGN = pytest.StashKey[Design | None]()
-"""The design of a check that runs."""
+DESIGN = pytest.StashKey[Design | None]()  # the design of a check that runs
 
 
 def known_design(item: pytest.Item, profile: Profile, seed: int) -> Design | None:
@@ -178,8 +177,7 @@ def _smallest_size(row: Row) -> int:
 # --- example cache ----------------------------------------------------------------------------------------------------
 
 
-DrawnArguments = Mapping[str, Any]
-"""What was drawn for one example, by the name of the parameter."""
+DrawnArguments = Mapping[str, Any]  # what was drawn for one example, by the name of the parameter
 
 _designs: SharedCache[Hashable, tuple[Design | None]] = shared(Limit.CACHED_CHECKS)
 _drawn: SharedCache[Hashable, tuple[DrawnArguments, ...]] = shared(Limit.CACHED_CHECKS)

@@ -31,8 +31,7 @@ from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes, first_of
 from gradekit.unseen.search import constant_ways
 
-MOST_HERE = {"BRANCH": 14, "BESIDE": 20, "VARIED": 18}
-"""Further calls of one check, by their purpose."""
+MOST_HERE = {"BRANCH": 14, "BESIDE": 20, "VARIED": 18}  # further calls of one check, by their purpose
 
 _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 """Why a call that gradekit made up may fail by its size alone: it was not tried then, and costs nothing."""
@@ -205,8 +204,7 @@ class FurtherInputs:
                 stretch.spent(None if self._too_much else self._last)
 
     def _traced(self) -> list[TracedForm]:
-        """The calls that the check has made, and whose results were compared, as data; each is one object for all
-        checks."""
+        """The check's calls whose results were compared, as data; each is one object for all checks."""
         made = self._subject.forms
         for key in made.keys() - self._forms.keys():
             f = made[key]
@@ -264,8 +262,7 @@ def kind_of(check: str, draws: Draws) -> Hashable:
 # --- what goes wrong in the longest calls that an entry promises, which are traced and not run ------------------------
 
 
-TOO_LARGE = "invalid argument (a grid of"
-"""What Triton says of a grid that CUDA does not launch."""
+TOO_LARGE = "invalid argument (a grid of"  # what Triton says of a grid that CUDA does not launch
 
 
 def refused(error: TraceError | Failure) -> bool:

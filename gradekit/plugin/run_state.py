@@ -49,8 +49,7 @@ class Rejection(Exception):
 OnProgress = Callable[[str, int, int], None]
 """Called with the title of the check that begins, how many are done, and how many there are."""
 
-OnSubject = Callable[["Subject"], None]
-"""Called when all checks have run, with the submission as they saw it."""
+OnSubject = Callable[["Subject"], None]  # called when all checks have run, with the submission as they saw it
 
 OnEvidence = Callable[[Check, Any, BaseException | None], None]
 """Called when a check has ended, with its CheckEvidence: what its outcome rests on, and the error, if any."""
@@ -204,8 +203,7 @@ class GradingRun:
 
 _NO_CAUSE = "The grader failed while it looked for the cause of a failure: results and points do not depend on it."
 
-RUN = pytest.StashKey[GradingRun]()
-"""Where a run of pytest that grades a submission has its GradingRun."""
+RUN = pytest.StashKey[GradingRun]()  # where a run of pytest that grades a submission has its GradingRun
 
 
 def _no_tracer() -> Tracer:

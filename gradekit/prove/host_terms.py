@@ -16,14 +16,11 @@ Leaf = tuple[str | int, ...]
 
 LEAVES = ("size", "stride", "offset", "scalar")
 OPERATIONS = ("+", "-", "*", "//", "%")
-ADDRESSES = 1 << 62
-"""Numbers from here on say where a storage lies."""
-RELATIONS = ("<", "<=", "==")
-"""Those of `gradekit.origins.Condition`."""
+ADDRESSES = 1 << 62  # numbers from here on say where a storage lies
+RELATIONS = ("<", "<=", "==")  # those of `gradekit.origins.Condition`
 
 OPAQUE = "opaque"
-LOST = (OPAQUE, "bits", "filled")
-"""Numbers whose origin was lost, or that lie on the way to a power of two."""
+LOST = (OPAQUE, "bits", "filled")  # numbers whose origin was lost, or that lie on the way to a power of two
 
 
 def variable(leaf: Leaf) -> Term:

@@ -14,8 +14,7 @@ ONE_WRITER = "one-writer"
 NO_RACE = "no-race"
 COVERED = "covered"
 GRID = "grid-limit"
-TILE = "tile-limit"
-"""What is claimed, by name: see docs/proofs.md."""
+TILE = "tile-limit"  # what is claimed, by name: see docs/proofs.md
 GRAVITY = (REFUTED, OPEN, PROVED)
 
 

@@ -80,8 +80,7 @@ def contiguous(sizes: Sequence[Term]) -> tuple[Term, ...]:
     return tuple(product(sizes[axis + 1 :]) for axis in range(len(sizes)))
 
 
-DENSE = frozenset({"contiguous", "offset"})
-"""Layouts in which a tensor is contiguous."""
+DENSE = frozenset({"contiguous", "offset"})  # layouts in which a tensor is contiguous
 
 
 def may_lie_so(tensor: Tensor, view: View) -> bool:

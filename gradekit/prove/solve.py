@@ -184,8 +184,7 @@ def _number(value: str) -> int | bool:
 
 # --- a claim as text for the solver (SMT-LIB), with what is true of each operation in it ------------------------------
 
-BITS = 64
-"""Powers of two up to two to this one are told apart."""
+BITS = 64  # powers of two up to two to this one are told apart
 
 
 class Claimed:
@@ -202,8 +201,7 @@ class Claimed:
 
 
 class Query:
-    """A claim as text in SMT-LIB, satisfiable where the claim can hold; where it `is_linear`, products are variables of
-    which nothing is known."""
+    """A claim in SMT-LIB, satisfiable where it can hold; where it `is_linear`, products are variables of any value."""
 
     def __init__(self, claimed: Claimed, is_linear: bool) -> None:
         self._said, self._is_linear = (claimed.claim, *claimed.facts), is_linear

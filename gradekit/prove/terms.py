@@ -18,12 +18,10 @@ from typing import Any, Self
 
 from gradekit.arithmetic import next_power_of_2
 
-Range = tuple[int | None, int | None]
-"""The least and the greatest value; None where there is none."""
+Range = tuple[int | None, int | None]  # the least and the greatest value; None where there is none
 
 EVERYWHERE: Range = (None, None)
-INT32 = (1 << 31) - 1
-"""The largest integer of 32 bits."""
+INT32 = (1 << 31) - 1  # the largest integer of 32 bits
 
 _SHORT = 160
 
@@ -60,8 +58,7 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-Monomial = tuple[Atom, ...]
-"""A product of atoms, sorted by their keys; () is the number one."""
+Monomial = tuple[Atom, ...]  # a product of atoms, sorted by their keys; () is the number one
 
 
 class Term:

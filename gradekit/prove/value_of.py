@@ -19,12 +19,10 @@ def value_of(term: Term, values: Mapping[str, Any]) -> int:
     return int(Evaluation(values, unknown=False).term(term))
 
 
-Numbers = Tensor | int
-"""One number for each of many calls (int64), or one for all."""
+Numbers = Tensor | int  # one number for each of many calls (int64), or one for all
 
 _POWERS = torch.tensor([1 << k for k in range(62)])
-LARGEST = 1 << 62
-"""Of a number beside columns."""
+LARGEST = 1 << 62  # of a number beside columns
 
 
 class Evaluation:

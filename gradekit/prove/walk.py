@@ -443,8 +443,7 @@ CONTROL: dict[str, Callable[[Walk, Op], None]] = {
 # --- integer arithmetic of TTIR as terms: what each operation gives, if nothing wraps around --------------------------
 
 
-RULES: dict[str, Callable[..., Any]] = {}
-"""By the operation's name; a rule takes (walk, op, *operands)."""
+RULES: dict[str, Callable[..., Any]] = {}  # by the operation's name; a rule takes (walk, op, *operands)
 
 
 def bits_of(op: Op) -> int:

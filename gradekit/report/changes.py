@@ -8,8 +8,7 @@ from gradekit.report.text import one_line, scored
 
 Record = Mapping[str, Any]
 
-MOST_NAMED = 3
-"""Checks that a sentence names: the report itself has all of them."""
+MOST_NAMED = 3  # checks that a sentence names: the report itself has all of them
 
 
 def changes(before: Record | None, record: Record) -> list[tuple[str, list[str]]]:

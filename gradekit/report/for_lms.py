@@ -48,14 +48,12 @@ def over_compiled(record: Record) -> float | None:
 
 # --- Gradescope: results.json, by docs/specs.md of gradescope/autograder_samples --------------------------------------
 
-HIDDEN = "after_published"
-"""When Gradescope shows what hidden tests found."""
+HIDDEN = "after_published"  # when Gradescope shows what hidden tests found
 
 
 def gradescope(graded: Grade) -> dict[str, Any]:
     """results.json as data, with no key that is null. A test's status is passed or failed: a pending one has neither
-    status nor score. A fault has no score at all: Gradescope then says that the autograder failed, and nobody gets a
-    zero."""
+    status nor score. A fault has no score at all: Gradescope then says that the autograder failed, not the student."""
     record = graded.record
     results: dict[str, Any] = {
         "output": summary(graded), "output_format": "text", "execution_time": record["seconds"],
@@ -100,8 +98,7 @@ def _tested(check: Record, number: str, output: str) -> dict[str, Any]:
 
 # --- PrairieLearn: results.json, by its docs/externalGrading.md -------------------------------------------------------
 
-LARGEST = 1024 * 1024
-"""Bytes of results.json from which PrairieLearn fails the job."""
+LARGEST = 1024 * 1024  # bytes of results.json from which PrairieLearn fails the job
 
 
 def prairielearn(graded: Grade) -> dict[str, Any]:
@@ -174,8 +171,7 @@ def _scores(graded: Grade) -> str:
 
 def vpl(graded: Grade, most: float = 100.0) -> str:
     """A comment between `<|--` and `--|>`, and a line with the grade, of at most `most`. In a comment, `-` begins a
-    heading and `>` a line that is shown as it is: those from the submission get one, so that none of them can be a
-    grade."""
+    heading and `>` a line that is shown as it is: a submission's lines get one, so that none can be a grade."""
     record, lines = graded.record, ["<|--", *(f">{line}" for line in summary(graded).splitlines())]
     for check, head in _headed(record):
         lines += [f"-{head}", *(f">{line}" for line in explanation(check, record["submission"]).splitlines())]
@@ -232,8 +228,7 @@ _GITHUB = {"failed": "fail", "fault": "error"}
 
 
 def classroom(graded: Grade) -> dict[str, Any]:
-    """The results as data; the reporter breaks without `tests`, and sums them up: what is left out is neither earned
-    nor possible here."""
+    """The results as data; the reporter needs `tests`, and sums them up: what is left out does not count here."""
     record, said = graded.record, summary(graded)
     if record["status"] == "fault":
         return _results("error", 0.0, [_entry(record, "submission", "error", 0.0, said)], said)

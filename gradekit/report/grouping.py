@@ -20,8 +20,7 @@ _EXPLAINS = {"missing-mask": ("out-of-bounds-load", "out-of-bounds-store")}
 """What some checks only see at a line where another knows the cause: they are told with it."""
 
 
-CheckGroup = Sequence[CheckRecord]
-"""Checks of one reason, in their order; the first tells it."""
+CheckGroup = Sequence[CheckRecord]  # checks of one reason, in their order; the first tells it
 
 MARKS = {"failed": "✗", "fault": "!", "pending": "◌", "missed": "–", "accepted": "◐", "passed": "✓"}
 """The signs of `ending`, in the order in which a page shows them."""

@@ -121,8 +121,7 @@ def _sentence(text: str, record: Mapping[str, Any], look: Look) -> Iterable[str]
 def render_stage(
     stages: Sequence[Mapping[str, Any]], source: Sequence[str], submission: Mapping[str, Any], look: Look = PLAIN
 ) -> str:
-    """The rows of a stage of each kernel, below their lines of `source`; `stages` have "kernel", "label" and "rows" of
-    [line or None, text]."""
+    """The rows of a stage of each kernel, as `stages` have them ([line or None, text]), below lines of `source`."""
     record = {"submission": submission, "lines": {str(n): text for n, text in enumerate(source, start=1)}}
     return look.text([_title(stage, look), *_stage(stage["rows"], record, look)] for stage in stages)
 

@@ -1,6 +1,5 @@
 """All fixed sentences that a student may read, as one page of Markdown: what `gradekit messages` prints. They are read
-from gradekit's own source and its tables of words and of idioms: what varies in them is {1}, {2} ... in code and words,
-and $name in idioms."""
+from gradekit's source and tables of words and idioms; what varies in them is {1}, {2} ..., and $name in idioms."""
 
 import ast
 import functools
@@ -18,8 +17,7 @@ from gradekit.tracer.hints import HINTS
 ROOMS: dict[str, str] = tomllib.loads(Path(__file__).with_name("rooms.toml").read_text(encoding="utf-8"))["headings"]
 """By room of the source, the heading of its sentences."""
 
-LEAST_WORDS = 3
-"""Shorter texts are parts of sentences."""
+LEAST_WORDS = 3  # shorter texts are parts of sentences
 
 _FOR_STAFF = {
     "ValueError", "TypeError", "AssertionError", "RuntimeError", "KeyError", "AttributeError", "Suspicion", "WireError",
@@ -29,8 +27,7 @@ _FOR_STAFF = {
 _LEFT_OUT = {"report/messages.py", "tracer/hints.py", "plugin/hooks.py", "plugin/options.py"}
 """Files whose texts are on the page already, or are for those who run pytest."""
 
-_HELP = {"help", "metavar"}
-"""Keywords of options, which --help shows in English."""
+_HELP = {"help", "metavar"}  # keywords of options, which --help shows in English
 
 _NAMES = {"survived", "NotWalked", "ContextVar", "compile", "search", "Unexpected", "TimeUp", "quoted"}
 """What these take is a name of something inside, which nobody is told, a pattern, or what torch and Triton say."""

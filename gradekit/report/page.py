@@ -144,8 +144,7 @@ _CALLS = {
 
 # --- the source, coloured by Pygments, which runs none of it; below a line what checks say of that line ---------------
 
-MOST_LINES = 2000
-"""Lines of source that a page shows: a longer submission is cut, and the page says so."""
+MOST_LINES = 2000  # lines of source that a page shows: a longer submission is cut, and the page says so
 
 _COMMENT = re.compile(r"Line (\d+): (.+)", re.DOTALL)
 """A note on one line of the submission: a person's comment."""

@@ -16,8 +16,7 @@ from gradekit.report.text import counted, for_html
 
 # --- a result ---------------------------------------------------------------------------------------------------------
 
-WIDE, HIGH = 480.0, 220.0
-"""The largest map, in pixels."""
+WIDE, HIGH = 480.0, 220.0  # the largest map, in pixels
 
 COLOURS = 6
 NOBODY = -1
@@ -127,8 +126,7 @@ def _caption(found: Mapping[str, Any], owners: Sequence[int], details: Mapping[s
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
-AROUND = 8
-"""Elements that are drawn on either side of a tensor's end."""
+AROUND = 8  # elements that are drawn on either side of a tensor's end
 
 
 def outside(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -232,8 +230,7 @@ def _cell(row: Mapping[str, Any], side: str) -> str:
 # --- a class ----------------------------------------------------------------------------------------------------------
 
 BINS = 10
-SPREAD = 43
-"""Bars that the axis of a spread has room for."""
+SPREAD = 43  # bars that the axis of a spread has room for
 
 
 def histogram(shares: Sequence[float]) -> dict[str, Any] | None:

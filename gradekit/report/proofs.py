@@ -8,8 +8,7 @@ from typing import Any
 from gradekit.report.text import clean
 from gradekit.report.translation import say
 
-MOST_NAMED = 2
-"""Sizes that a check's line names."""
+MOST_NAMED = 2  # sizes that a check's line names
 
 _MARKS = {"proved": "✓", "refuted": "✗", "open": "?"}
 _CLAIMS = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))

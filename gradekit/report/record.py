@@ -117,8 +117,7 @@ def dumps(data: Mapping[str, Any]) -> str:
     return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
 
-UNFINISHED = ".gradekit-unfinished-"
-"""How the names of files begin that are not written whole."""
+UNFINISHED = ".gradekit-unfinished-"  # how the names of files begin that are not written whole
 
 
 def write(text: str, path: Path) -> None:

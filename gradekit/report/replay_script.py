@@ -1,5 +1,4 @@
-"""A failing call as one Python file that can be sent to somebody: a pure function of the record and of the
-submission's text."""
+"""A failing call as one Python file that can be sent to somebody: a function of record and submission."""
 
 import ast
 import re

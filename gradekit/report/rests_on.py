@@ -58,8 +58,7 @@ def in_words(record: Mapping[str, Any]) -> str:
 
 
 def unsure(record: Mapping[str, Any]) -> list[str]:
-    """What nothing has looked at behind a full mark, with its lines, for a person to look at; of other records, what
-    nothing follows."""
+    """What nothing has looked at behind a full mark, with its lines; of other records, what nothing follows."""
     coverage = [check["details"]["coverage"] for check in record.get("checks", ()) if "coverage" in check["details"]]
     found = record.get("rests_on") or {"unfollowed": _unfollowed(coverage)}
     named = [(one["line"], one["what"]) for one in found.get("unfollowed", ())]

@@ -13,8 +13,7 @@ from gradekit.report import templates
 from gradekit.report.translation import say
 from gradekit.submission import line_of
 
-MOST_ROWS = 300
-"""Rows of the table for those who have no script."""
+MOST_ROWS = 300  # rows of the table for those who have no script
 
 
 def render(record: Mapping[str, Any]) -> str:

@@ -199,8 +199,7 @@ _STAYS = 'translate="no"'
 
 
 def page(text: str) -> str:
-    """A whole page of HTML in the reader's language, each run of text with the bare code inside of it; what is marked
-    translate="no" stays as it is."""
+    """A page of HTML in the reader's language, by runs of text with bare code; translate="no" leaves text alone."""
     if language() == "en":
         return text
     out, run, kept = [], "", 0

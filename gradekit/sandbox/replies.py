@@ -17,8 +17,7 @@ MOST_TEXT, MOST_NAMES = 1 << 16, 10_000
 """The longest text that is taken from a submission's process, and how many functions and notes it may have."""
 
 
-QUOTE = "│ "
-"""Stands before each line that comes from the submission."""
+QUOTE = "│ "  # stands before each line that comes from the submission
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,7 @@ def _quoted(message: str) -> tuple[str, str]:
 
 
 def text(data: Any) -> str:
-    """Text from the wire, without what no encoding can carry, at most MOST_TEXT characters. Raises TraceError where it
-    is no text."""
+    """Text from the wire, without what no encoding can carry, cut to MOST_TEXT. Raises TraceError for no text."""
     if not isinstance(data, str):
         raise malformed()
     return data[:MOST_TEXT].encode("utf-8", "replace").decode()

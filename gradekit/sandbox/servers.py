@@ -17,8 +17,7 @@ from gradekit.findings import Cause
 from gradekit.processes import START_SECONDS, ChildProcess, Command, clean_environment
 from gradekit.sandbox.replies import TraceError, Unavailable
 
-CONFINE_SECONDS = 30.0
-"""Seconds that a fork and its confinement may take, on a heavily loaded machine too."""
+CONFINE_SECONDS = 30.0  # seconds that a fork and its confinement may take, on a heavily loaded machine too
 
 
 class ForkServer:
@@ -135,8 +134,7 @@ class Host:
         return self._server
 
     def means(self) -> Means:
-        """By what means submissions are confined on this machine; its `level` is from 0 to 3. Raises Unavailable where
-        the tracer cannot be started."""
+        """By what means submissions are confined here; its `level` is 0 to 3. Raises Unavailable without a tracer."""
         return self.server().means()
 
     def fork(self, limits: Limits, told: Sequence[int]) -> tuple[ForkServer, int, socket.socket, RunQueue]:
@@ -176,8 +174,7 @@ class Host:
             self.stop()
 
 
-host = Host()
-"""The one of this process: a second server would import torch and triton again."""
+host = Host()  # the one of this process: a second server would import torch and triton again
 
 
 def insist(means: Means, level: int) -> None:

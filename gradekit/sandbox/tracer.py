@@ -24,14 +24,11 @@ from gradekit.sandbox.servers import DEFAULT, ForkServer, Limits, RunQueue, host
 from gradekit.submission import Submission
 from gradekit.submission.layout import LINE_IN_WORDS, code_of, moved_lines
 
-INSPECT_SECONDS = 60.0
-"""How long importing torch.compile's machinery and compiling a small model may take."""
+INSPECT_SECONDS = 60.0  # how long importing torch.compile's machinery and compiling a small model may take
 
-GRACE_SECONDS = 2.0
-"""How much longer than its own alarm the child is given before it is killed."""
+GRACE_SECONDS = 2.0  # how much longer than its own alarm the child is given before it is killed
 
-WAITING = 2.5
-"""How many times its seconds of computing a request may take by the clock."""
+WAITING = 2.5  # how many times its seconds of computing a request may take by the clock
 
 AHEAD = 8
 """How many calls a submission's process is given before the first of them is wanted: few enough for their requests to
@@ -45,8 +42,7 @@ _ANSWERS: reuse.SharedCache[tuple[bytes, str, int], tuple[object, str, str]] = r
 """What processes answered, or why they did not, and what they printed; and the text that they were asked of."""
 
 
-NO_SUBMISSION = Submission("", "", "")
-"""An empty submission, for a process that is to load none."""
+NO_SUBMISSION = Submission("", "", "")  # an empty submission, for a process that is to load none
 
 
 Calling = Mapping[str, Mapping[str, Any]]
@@ -172,8 +168,7 @@ class Tracer:
 
     def inspect(self, entry: str, args: Sequence[Argument], wanted: Sequence[int] = (0,)) -> Inspection:
         """What torch makes of a model around `entry`, compiled for tensors like `args`, of which those at the positions
-        `wanted` want gradients; takes some seconds. Raises TraceError where there is no such entry, or the process was
-        lost."""
+        `wanted` want gradients; takes some seconds. Raises TraceError for no such entry, or a lost process."""
         request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args], "wanted": list(wanted)}
         self._catch_up()
         found = replies.part(self._told(request, INSPECT_SECONDS), "inspection", Inspection)
@@ -381,8 +376,7 @@ class Tracer:
     # --- calls that are not wanted yet -------------------------------------------------------------------------------
 
     def trace_form(self, form: Form) -> Program:
-        """The program of a call, as `trace` gives it. Raises TraceError where the call fails, or is not one that can be
-        traced."""
+        """The program of a call, as `trace` gives it. Raises TraceError where it fails, or cannot be traced."""
         return self._remembered(form.name, lambda: self._trace(form))
 
     def _trace(self, form: Form) -> Program:
@@ -434,8 +428,7 @@ class Tracer:
 
 
 def _load_nothing() -> None:
-    """A process that was lost in loading a submission is held against it where one without a line can be loaded. Raises
-    Unavailable where it cannot."""
+    """Losing a process by loading a submission counts against it if an empty one can be loaded. Raises Unavailable."""
     try:
         with Tracer(NO_SUBMISSION) as tracer:
             tracer.load()

@@ -30,8 +30,7 @@ READ_EARLY = (
 
 LIMITS = ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_STACK")
 
-LONGEST = 100
-"""Bytes of a socket's path: Linux takes 107."""
+LONGEST = 100  # bytes of a socket's path: Linux takes 107
 
 
 class NoFolder(OSError):

@@ -24,8 +24,7 @@ from gradekit.server import address, forks
 COMMANDS = {"check"}
 """Those that need torch in two processes. (`watch` runs `check`.)"""
 
-LOST = 3
-"""The exit code where the grader ended without one."""
+LOST = 3  # the exit code where the grader ended without one
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv")

@@ -129,8 +129,7 @@ def stop(sock: socket.socket) -> None:
 class Forker:
     """Forks processes that `become` something (given the number of the socket on which `told` reads what) for its
     peers: `peer`, those that connect to the `listening` socket, and whom they introduce. It ends when none is left and
-    none can connect. A peer that has gone takes its forks with it if this one `kills`. It forks no more once nothing
-    `suits`."""
+    none can connect. A peer that has gone takes its forks with it if this `kills`. It forks while all that `suits`."""
 
     def __init__(
         self, become: Callable[[int], NoReturn], peer: socket.socket | None = None,
@@ -241,8 +240,7 @@ class Forker:
 
 
 def told(number: int, count: int = 1) -> tuple[list[int], dict[str, Any]]:
-    """The descriptors and the request that this fork, in its environment now, was given. Raises WireError or
-    OSError."""
+    """The descriptors and the request given to this fork, in its environment now. Raises WireError or OSError."""
     with socket.socket(fileno=number) as sock:
         deadline = time.monotonic() + 30.0
         descriptors = wire.receive_descriptors(sock, deadline, count)

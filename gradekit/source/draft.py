@@ -23,8 +23,7 @@ class LaunchCall:
 
 
 class Draft:
-    """A submission's text, read once; `numbers` are those of the formulas in its handout. Raises SyntaxError where it
-    is not Python."""
+    """A submission's text, read once, with `numbers` of its handout's formulas. Raises SyntaxError for no Python."""
 
     def __init__(self, text: str, numbers: Sequence[str] = ()) -> None:
         self.numbers = numbers

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from gradekit.submission.parsed_source import ParsedSource, is_decorated
 
-MOST_NAMED = 20
-"""Decisions that are named, and sizes of tables that are tried."""
+MOST_NAMED = 20  # decisions that are named, and sizes of tables that are tried
 
 FORGETFUL = frozenset(
     {"str", "repr", "hash", "bin", "hex", "oct", "chr", "ord", "bytes", "bytearray", "format", "ascii", "int", "float",

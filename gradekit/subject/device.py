@@ -27,8 +27,7 @@ CARD_NOT_WANTED = "speed is timed on a GPU, and this run was told not to use one
 
 
 STANDIN = "standin"
-"""For tests of everything around a card, where there is none: the CPU engine stands in,
-and all that it times is marked."""
+"""For tests of all around a card: the CPU engine stands in for one, and all that it times is marked."""
 
 
 class NeedsCard(Exception):

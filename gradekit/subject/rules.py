@@ -51,11 +51,9 @@ from gradekit.subject.digest import of_kernel
 if TYPE_CHECKING:
     from gradekit.submission import Submission
 
-SUMS = frozenset({"aten::sum"})
-"""Operations that may read whole tensors, where an assignment allows them."""
+SUMS = frozenset({"aten::sum"})  # operations that may read whole tensors, where an assignment allows them
 
-LAUNCHED = "TracedKernel"
-"""What `kernel[grid](...)` gives in the tracer, by the name of its type."""
+LAUNCHED = "TracedKernel"  # what `kernel[grid](...)` gives in the tracer, by the name of its type
 
 DEADLY = frozenset({Cause.TIMEOUT, Cause.CRASH, Cause.OUT_OF_MEMORY})
 """Causes after which the student's process cannot be used again, and which cost seconds each time."""
@@ -340,8 +338,7 @@ def _written(program: Program, step: Step, known: set[int]) -> set[int]:
 # launch, or as the place of a view. What follows from the inputs' sizes has few values, or goes on in few different
 # steps.
 
-_RANGE = 3
-"""Elements of the shortest tensor that can be a range: any two numbers would be one."""
+_RANGE = 3  # elements of the shortest tensor that can be a range: any two numbers would be one
 
 
 def check_handed_numbers(program: Program, entry: str) -> None:

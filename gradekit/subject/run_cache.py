@@ -85,5 +85,4 @@ def uncached(run: RunResult, make: Callable[[], Sequence[Any]] | None = None) ->
     return _made_by(replace(run, results=_contents(run)), make or (lambda: run.results))
 
 
-runs = Shared(RunCache)
-"""The cache in use now."""
+runs = Shared(RunCache)  # the cache in use now

@@ -22,11 +22,9 @@ from gradekit.submission.syntax import first_line
 
 SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar")
 
-MAX_BYTES = 64 << 20
-"""Bytes: the largest archive, and the most that its contents may take uncompressed."""
+MAX_BYTES = 64 << 20  # bytes: the largest archive, and the most that its contents may take uncompressed
 
-MAX_ENTRIES = 2000
-"""The most entries: a hand-in is one file, perhaps with the course's folder around it."""
+MAX_ENTRIES = 2000  # the most entries: a hand-in is one file, perhaps with the course's folder around it
 
 _END = b"PK\x05\x06"
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

@@ -14,8 +14,7 @@ _TELLS = re.compile(r"attr='(src|raw_src|fn|hash|cache_key|parse|asm|kernel|\w*f
 """Code that could tell its text from a twin's, as could a comment on the file's encoding: what Triton's kernels have of
 their source, and errors, whose messages quote lines."""
 
-LINE_IN_WORDS = r"\b[Ll]ines? \d"
-"""How words name a line."""
+LINE_IN_WORDS = r"\b[Ll]ines? \d"  # how words name a line
 
 
 @functools.lru_cache(maxsize=16)

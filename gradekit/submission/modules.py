@@ -24,8 +24,7 @@ _MODULE = re.compile(
 """What an import of a whole module becomes: a module with names of this source, and nothing else."""
 
 Read = Callable[[str], str | None]
-"""The text of a file by its name ("utils.py", "helpers/ops.py"), looked for beside the submission; None if there is no
-such file."""
+"""The text of a file by its name ("utils.py", "helpers/ops.py"), looked for beside the submission; None for none."""
 
 
 class ModuleError(ValueError):
@@ -132,8 +131,7 @@ def _file(module: str, read: Read) -> str | None:
     return next((file for file in files if path and read(file) is not None), None)
 
 
-Names = dict[str, dict[str, str]]
-"""What the names of a file have become, for those that were changed."""
+Names = dict[str, dict[str, str]]  # what the names of a file have become, for those that were changed
 
 
 def _own_names(order: Sequence[str], texts: dict[str, str]) -> Names:

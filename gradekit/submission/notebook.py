@@ -27,8 +27,7 @@ _DEFINES = re.compile(r"(?m)^\s*(def|class|import|from|async def)\s+\w|^\s*@")
 _HEADER = 1  # the source opens with one line of our own, to which `from __future__` imports move
 
 
-MOST_PARTS = 1_000_000
-"""Lists and objects in the file: each is a few bytes of it, and a hundred of memory."""
+MOST_PARTS = 1_000_000  # lists and objects in the file: each is a few bytes of it, and a hundred of memory
 
 MOST_CODE, MOST_STATEMENTS = 1 << 20, 3000
 """Characters and top-level statements of all code cells together; those of a long lab are 30,000 and 300."""

@@ -31,8 +31,7 @@ MODULES = frozenset(sys.stdlib_module_names - _PLAIN) | {
     "get_type_hints", "ForwardRef", "evaluate_forward_ref", "get_capture_scope", "used_global_vals",
     "gi_frame", "cr_frame", "ag_frame", "tb_frame", "f_back", "f_globals", "f_locals", "f_builtins",
 }  # fmt: skip
-"""Attributes by which one gets from torch and Triton to other modules, or to what runs text, files and hooks, or to the
-names of a running function."""
+"""Attributes that lead from torch and Triton to other modules, running functions, or what runs text, files, hooks."""
 
 REGISTRATIONS = frozenset({
     "Library", "impl", "register_kernel", "register_vmap", "register_torch_dispatch", "define", "fallthrough_kernel",
@@ -47,8 +46,7 @@ NAMES = frozenset({
 })  # fmt: skip
 """Built-in functions that reach what stands in no source text."""
 
-TORCHS_OWN = ("aten::", "prims::", "prim::", "higher_order")
-"""How names of torch's own operators begin."""
+TORCHS_OWN = ("aten::", "prims::", "prim::", "higher_order")  # how names of torch's own operators begin
 
 METHODS = frozenset({"__init__", "__call__", "__repr__", "__post_init__"})
 """The special methods that a class may have: others answer for operators and attributes."""

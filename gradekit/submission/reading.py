@@ -18,11 +18,9 @@ from gradekit.findings import Cause, SourceLine
 from gradekit.submission import archive, modules, notebook
 from gradekit.submission.syntax import SourceError, blocks, parse
 
-MAX_SOURCE_BYTES = 1 << 20
-"""The largest Python source that is read: a hundred times a long submission."""
+MAX_SOURCE_BYTES = 1 << 20  # the largest Python source that is read: a hundred times a long submission
 
-MAX_NOTEBOOK_BYTES = 32 << 20
-"""The largest notebook: its outputs may hold pictures."""
+MAX_NOTEBOOK_BYTES = 32 << 20  # the largest notebook: its outputs may hold pictures
 
 MAX_BLOCKS = 100
 """The deepest nesting of blocks at the top level: Python itself allows no more where they are indented."""

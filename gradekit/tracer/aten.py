@@ -17,8 +17,7 @@ from gradekit.program import Aten, Copy, Fill, Literal, Scalar, View
 from gradekit.tracer.errors import ReadsValues, quoted
 from gradekit.tracer.recorder import Recorder, dtype_name
 
-LITERAL_LIMIT = 1 << 16
-"""The most elements that the host may write out itself and send to the GPU."""
+LITERAL_LIMIT = 1 << 16  # the most elements that the host may write out itself and send to the GPU
 
 ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
 FILLS: dict[str, Callable[..., Any]] = {

@@ -51,8 +51,7 @@ class Tuning:
         Autotuner.best_config = property(self.best_config, lambda tuner, config: vars(tuner).update(_best=config))
 
     def run(self, tuner: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Records the launch in the configurations that Triton would try and whose turn it is; gives the first one's
-        kernel."""
+        """Records the launch in configurations that Triton would try and whose turn it is; the first one's kernel."""
         tuner.nargs = noted = _Noting(zip(tuner.arg_names, args, strict=False))
         configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
         _refuse_conflicts(configs, kwargs)
@@ -177,8 +176,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def in_turn(configs: Sequence[Config], turn: int | None) -> Sequence[Config]:
-    """The configurations that a call with this `turn` records, all of them where it is None; every configuration
-    belongs to one of the turns."""
+    """The configurations that a call with this `turn` records (None: all); each belongs to one of the turns."""
     some = MOST // 2 if len(configs) <= 2 * MOST else MOST // 4
     turns = 1 if turn is None or len(configs) <= MOST else math.ceil(len(configs) / some)
     return configs[(turn or 0) % turns :: turns]

@@ -158,8 +158,7 @@ class Child:
         return {"program": encode(dataclasses.replace(program, kernels=fresh)), "known": known, "lowered": lowered}
 
 
-PRINTED = 1 << 16
-"""The most characters of what is printed that one answer carries."""
+PRINTED = 1 << 16  # the most characters of what is printed that one answer carries
 
 
 class Output(io.TextIOBase):
@@ -224,8 +223,7 @@ def _answer(child: Child, request: dict[str, Any], output: Output) -> dict[str, 
     return answer | {"output": output.take()}
 
 
-TICKS = 8
-"""The steps in which a time limit is counted down."""
+TICKS = 8  # the steps in which a time limit is counted down
 
 
 def _alarm(seconds: float, wall_seconds: float, patience: float = 0) -> None:

@@ -30,19 +30,16 @@ OPEN_FILES = 256
 
 PULSE_SECONDS = 0.25
 
-MEMORY_BYTES = 1 << 30
-"""Of all processes of one submission: with the grader, a check stays below 2 GiB."""
+MEMORY_BYTES = 1 << 30  # of all processes of one submission: with the grader, a check stays below 2 GiB
 
-FILE_BYTES, FILES = 512 << 20, 20_000
-"""Of all files of one submission, and how many they may be."""
+FILE_BYTES, FILES = 512 << 20, 20_000  # of all files of one submission, and how many they may be
 
 DATA_BYTES = 3 * MEMORY_BYTES // 2
 """What one process may have to write to: more than it may keep, for the stacks of threads count whole."""
 
 
 class Children:
-    """The children of one server, with their files in `scratch`; `statm` is an open /proc/self/statm of
-    the server, `proc` an open /proc."""
+    """The children of one server, with files in `scratch`; its /proc/self/statm is open as `statm`, /proc as `proc`."""
 
     def __init__(self, confinement: Confinement, scratch: str, statm: int, proc: int) -> None:
         self.confinement = confinement
@@ -56,8 +53,7 @@ class Children:
         self.ended: dict[int, int] = {}
 
     def fork(self, sock: socket.socket, told: Sequence[int], allowed: dict[str, int]) -> int:
-        """A new child that answers requests on `sock`, may read the file `told`, if any, and may use what is `allowed`
-        (`Limits.of_process`): its process id."""
+        """The id of a new child that answers on `sock`, may read `told`, if any, and use what is `allowed`."""
         self.made += 1
         first = self.confinement.user
         confinement = replace(self.confinement, user=None if first is None else first + self.made % USERS)
@@ -91,8 +87,7 @@ class Children:
                     _kill(os.killpg, found[0])
 
     def end_those_with_too_many_files(self) -> None:
-        """Where files are not in memory that is limited for all; such a child ends as
-        if by the signal for large files."""
+        """Where files are in no memory that is limited for all: such a child ends as by the signal for large files."""
         if self.confinement.means.root:
             return
         for pid, home in self.homes.items():
@@ -247,8 +242,7 @@ def _own(pid: int) -> int:
 
 
 def too_much(folder: str, most: int = FILE_BYTES, most_files: int = FILES) -> bool:
-    """Whether there is more in `folder` than `most` bytes on the disk, or than `most_files` files and folders; or a
-    folder that nobody may look into."""
+    """Whether `folder` has over `most` bytes, over `most_files` files and folders, or one that nobody may look into."""
     size, count = 0, 0
     unreadable: list[OSError] = []
     for path, folders, files in os.walk(folder, onerror=unreadable.append):
@@ -265,8 +259,7 @@ def too_much(folder: str, most: int = FILE_BYTES, most_files: int = FILES) -> bo
 
 
 def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
-    """Serves the socket that `descriptor` names until its other end closes, with files in `scratch`; its children are
-    confined."""
+    """Serves the socket `descriptor` until its other end closes, with files in `scratch`; children are confined."""
     statm = os.open("/proc/self/statm", os.O_RDONLY)  # while /proc can be seen
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)
     if confinement.means.root:

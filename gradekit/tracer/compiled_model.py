@@ -29,8 +29,7 @@ TORCHS_OWN = ("aten", "prims", "prim", "higher_order", "rngprims")
 
 
 class Model(torch.nn.Module):
-    """A layer, the entry, and what a model does with a result. The entry gets a transposed tensor where the first of a
-    call's is not contiguous."""
+    """A layer, the entry, and a use of its result. The entry gets a transposed tensor for one not contiguous."""
 
     def __init__(self, entry: Any, first: torch.Tensor) -> None:
         super().__init__()
@@ -155,8 +154,7 @@ def _message(error: Exception) -> str:
 
 
 def without_installation(text: str) -> str:
-    """`text` with the files of gradekit and of torch as seen from where they are installed: a record says the same
-    wherever it is made."""
+    """`text` with files of gradekit and torch by where they are installed: records are the same everywhere."""
     folders = [os.path.dirname(os.path.dirname(package.__file__ or "")) for package in (gradekit, torch)]
     for folder in sorted(folders, key=len, reverse=True):  # the one may lie in the other
         text = text.replace(os.path.join(folder, ""), "")
@@ -164,7 +162,6 @@ def without_installation(text: str) -> str:
 
 
 def _compiling() -> contextlib.AbstractContextManager[None]:
-    """While open, `wrap_triton` wraps, as it does on any machine, and nothing is
-    remembered of what was compiled before."""
+    """While open, `wrap_triton` wraps, as on any machine, and what was compiled before is forgotten."""
     torch.compiler.reset()
     return wrapping_triton()

@@ -13,8 +13,7 @@ import triton
 from gradekit.compat.torch import INITIALIZE_CUDA, never_wrap_triton
 from gradekit.compat.triton import TARGET, use_driver
 
-MANY = 132
-"""Multiprocessors of the GPU that is pretended, unless a call is traced with another number."""
+MANY = 132  # multiprocessors of the GPU that is pretended, unless a call is traced with another number
 
 
 class Multiprocessors:
@@ -64,8 +63,7 @@ STREAMS = ("Event", "Stream", "ExternalStream", "CUDAGraph", "stream", "graph", 
 """What torch.cuda has for ordering and timing work: nothing runs here, so each is an `InstantEvent`."""
 
 
-_ORIGINALS: dict[str, Any] = {}
-"""What `install` has replaced in torch.cuda."""
+_ORIGINALS: dict[str, Any] = {}  # what `install` has replaced in torch.cuda
 
 
 class InstantEvent:

@@ -16,8 +16,7 @@ from gradekit.tracer import hints
 
 COMPILATION = "compilation-error"
 MESSAGE = 2000
-DETAIL = 8000
-"""The most characters that are kept of what is said, and of what Triton or Python itself said."""
+DETAIL = 8000  # the most characters that are kept of what is said, and of what Triton or Python itself said
 
 
 class ReadsValues(RuntimeError):
@@ -137,8 +136,7 @@ def _place(error: CompilationError, path: str) -> tuple[str, int] | None:
 
 
 _OF_THE_HOST = r"Did you forget to add @triton\.jit|'NoneType' object has no attribute 'to_tensor\b"
-"""What Triton says of a call of a function that is none of its own; the second, before 3.9, where that function calls
-a method of the block."""
+"""What Triton says of a call of a function not its own; before 3.9, also where that calls a block's method."""
 
 
 def _explained(error: CompilationError, said: str, line: int | None) -> str:

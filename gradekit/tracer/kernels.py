@@ -166,8 +166,7 @@ def _all_of(file: Any) -> str:
 
 
 def _assert_no_result(kernel: str, ttir: str) -> None:
-    """Triton's front end lets a kernel return a value, and no later stage compiles it. Raises PassesFailed where this
-    one does; it names the line, as MLIR would."""
+    """Raises PassesFailed, with the line, where a kernel returns a value: Triton refuses that in a later stage."""
     returned = re.search(r"tt\.func public .*\) -> .*\n(?:.*\n)*? *tt\.return %.* loc\((#\w+)\)", ttir)
     if returned:
         place = re.search(rf"^{returned[1]} = (loc\(.*\))", ttir, re.MULTILINE)
@@ -304,8 +303,7 @@ def _not_on_the_gpu(position: int) -> ValueError:
 
 
 def checked_grid(*sizes: Any) -> tuple[int, int, int]:
-    """The grid as CUDA takes it. Raises TypeError for a size that is no integer, and RuntimeError for more programs
-    than CUDA launches, or fewer than none."""
+    """The grid as CUDA takes it. Raises TypeError for a size that is no integer, RuntimeError for one out of range."""
     x, y, z = map(operator.index, sizes)
     if not all(0 <= size <= most for size, most in zip((x, y, z), LARGEST_GRID, strict=True)):
         raise RuntimeError(quoted(f"Triton Error [CUDA]: invalid argument (a grid of {(x, y, z)} programs)"))
@@ -334,8 +332,7 @@ def _ints(values: Sequence[Any]) -> tuple[int, ...]:
 
 MOST = 1_500_000
 """Nodes of syntax that lowering may visit for all calls of a submission: some two thousand kernels, which have 300 to
-900 each, with all that they unroll. They are the same on a busy machine as on an idle one, and take about 50
-microseconds."""
+900 each, with all that they unroll. Each takes about 50 microseconds; busy machines count the same."""
 
 
 class LoweringBudget:

@@ -96,8 +96,7 @@ def _within(kinds: tuple[Any, ...], path: Path) -> Iterator[Path]:
 # --- what other processes of the submission have lowered --------------------------------------------------------------
 
 
-OWN = "own-to-this-process"
-"""Stands in names that mean nothing elsewhere."""
+OWN = "own-to-this-process"  # stands in names that mean nothing elsewhere
 
 
 class LoweredElsewhere:

@@ -33,8 +33,7 @@ READS: dict[Any, str] = {
 FROM_NUMBERS = {torch.tensor, torch.as_tensor, torch.asarray, torch.arange, torch.linspace}
 """Made from numbers that the host has: computed on the CPU, then copied, so that the program holds the numbers."""
 
-SIZED = {torch.arange, torch.linspace}
-"""Of those, the ones whose few arguments can ask for very many numbers."""
+SIZED = {torch.arange, torch.linspace}  # of those, the ones whose few arguments can ask for very many numbers
 
 
 GEOMETRY: tuple[Any, ...] = (

@@ -134,8 +134,7 @@ def _viewed(tensor: Geometry, shape: tuple[Any, ...], same: bool) -> Geometry:
 
 
 def _merged(tensor: Geometry, shape: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The strides where leading dimensions that lie one after another become one, before a last one that stays; else
-    nothing that torch would agree with."""
+    """The strides where adjacent leading dimensions become one before a last one; else none that torch agrees with."""
     if len(shape) == 2 and len(tensor.shape) > 2 and _same(shape[-1], tensor.shape[-1]):
         return tensor.stride[-2], tensor.stride[-1]
     return (-1,) * len(shape)
@@ -261,8 +260,7 @@ def _sliced(part: slice, size: Any) -> tuple[Any, Any, int]:
 
 
 MOST_WAYS = 8
-MOST_LAUNCHES = 32
-"""Launches of one call that are noted."""
+MOST_LAUNCHES = 32  # launches of one call that are noted
 
 Key = tuple[int, tuple[int, ...], tuple[int, ...], int]
 
@@ -398,8 +396,7 @@ class Following(TorchFunctionMode):
         self._believe(result, geometry)
 
     def _believe(self, tensor: torch.Tensor, geometry: Geometry | None) -> None:
-        """Keeps the geometry of a tensor, if torch agrees with its shape: where it has other strides or another offset,
-        these are opaque."""
+        """Keeps a tensor's geometry, if torch agrees with the shape; strides or an offset that differ are opaque."""
         view, opaque = self.recorder.view(tensor), self.table.opaque
         if geometry is None or tuple(map(int, geometry.shape)) != view.shape:
             return

@@ -39,8 +39,7 @@ from gradekit.tracer.errors import DeferredOperation, Refusal, shortened
 NAME = "submission.py"
 """What a program calls the file, wherever it stands, so that the same submission always gives the same program."""
 
-ADDRESS_START = 1 << 62
-"""Where the first storage lies: far from all numbers that are not addresses."""
+ADDRESS_START = 1 << 62  # where the first storage lies: far from all numbers that are not addresses
 
 
 @dataclass
@@ -101,8 +100,7 @@ class Recorder:
         return known.address if known is not None and known.nbytes else 0
 
     def view(self, tensor: torch.Tensor) -> View:
-        """The tensor as a view of its storage. Raises DeferredOperation where the tensor is not what lies in its
-        storage."""
+        """The tensor as a view of its storage. Raises DeferredOperation where that holds something else."""
         with DisableTorchFunction():
             if tensor.is_neg() or tensor.is_conj():
                 raise DeferredOperation("negated" if tensor.is_neg() else "conjugated")
@@ -189,8 +187,7 @@ class Recorder:
         )  # fmt: skip
 
     def _refuse_earlier_inputs(self, steps: Sequence[Step], results: Sequence[Any]) -> None:
-        """Raises Refusal where a storage is used that the call was not given, and no step has made: an input of an
-        earlier call, which host code has kept."""
+        """Raises Refusal where a storage is used that is neither given nor made: a kept input of an earlier call."""
         known = {*self._inputs, *(step.storage for step in every_step(steps) if isinstance(step, Allocate))}
         for step in (*every_step(steps), *results):
             if not isinstance(step, Choice) and not storages_of(step) <= known:

@@ -18,8 +18,7 @@ from gradekit.tracer.recorder import executing
 MOST_TERMS = 4000
 MOST_CONDITIONS = 400
 MOST_LEFT = 40
-_BITS = 31
-"""Bits that must have been filled downwards for the number after it to be a power of two."""
+_BITS = 31  # bits that must have been filled downwards for the number after it to be a power of two
 
 
 class Table:
@@ -60,8 +59,7 @@ class Table:
         return next(term for term, known in self.terms.items() if known == number)
 
     def compared(self, left: Any, relation: str, right: Any, held: bool) -> None:
-        """Host code took note of how two numbers compare. What Triton asserts of them, as of a descriptor's strides, is
-        no line's of the submission."""
+        """Host code noted how two numbers compare; what Triton asserts of them is no line's of the submission."""
         if len(self.conditions) < MOST_CONDITIONS:
             asserted = sys._getframe(2).f_globals.get("__name__", "").startswith("triton.")
             source = None if asserted else executing(self.path)

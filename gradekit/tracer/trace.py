@@ -281,8 +281,7 @@ def _counting(path: str, executed: Counter[str]) -> Iterator[None]:
 
 
 def _differentiable(result: Any, entry: str) -> torch.Tensor:
-    """The tensor to differentiate: the result, or the first of several. Raises Refusal where nothing leads from it back
-    to the inputs."""
+    """The tensor to differentiate: the first result. Raises Refusal where nothing leads from it to the inputs."""
     several = isinstance(result, (tuple, list))
     first = next((item for item in result if isinstance(item, torch.Tensor)), None) if several else result
     if isinstance(first, torch.Tensor) and first.requires_grad:
@@ -314,8 +313,7 @@ def find_entry(loaded: LoadedModule, entry: str, count: int, by_keyword: bool = 
 
 
 def _taking(function: Any, lists: list[list[int]], options: list[str]) -> Any:
-    """The function, called with the arguments of its lists one by one, and the last by the names of these `options`; a
-    list ends before a tensor that is None."""
+    """The function, called with arguments of lists one by one, and `options` by name; lists end before a None."""
 
     def called(*args: Any) -> Any:
         given = list(args[: len(args) - len(options)])
