@@ -47,15 +47,15 @@ class Sweep:
         return tuple(made.setdefault(id(arg), _resized(arg, self.vary, size)) for arg in self.call.args)
 
 
-def sweep(assignment: Assignment, sizes: Sequence[int] = (), vary: int | None = None) -> Sweep:
-    """The sweep of an assignment: as the arguments say, else as its assignment.toml does, else powers of two. Raises
+def sweep(assignment: Assignment, sizes: Sequence[int] = ()) -> Sweep:
+    """The sweep of an assignment: of these sizes, else as its assignment.toml says, else powers of two. Raises
     UsageError where the tests time no call, or no input has the size that is to vary."""
     calls = timed_calls(assignment)
     if not calls:
         raise UsageError(f"the tests of {assignment.id} time no call, so there is nothing to sweep")
     said = assignment.bench
-    found = _varying(calls, vary or said.get("vary"))
-    chosen = vary or said.get("vary") or max(_sizes(found))
+    found = _varying(calls, said.get("vary"))
+    chosen = said.get("vary") or max(_sizes(found))
     return Sweep(found, chosen, tuple(sizes) or tuple(said.get("sizes", ())) or _powers(chosen))
 
 
@@ -87,13 +87,13 @@ def _resized(arg: Any, vary: int, size: int) -> Any:
 
 
 def bench(
-    path: Path, given_id: str | None = None, *, sizes: Sequence[int] = (), vary: int | None = None,
-    device: str = "auto", on_row: Callable[[dict[str, Any]], None] = lambda row: None,
+    path: Path, given_id: str | None = None, *, sizes: Sequence[int] = (), device: str = "auto",
+    on_row: Callable[[dict[str, Any]], None] = lambda row: None,
 ) -> dict[str, Any]:  # fmt: skip
     """The record of a sweep, with every sample; `on_row` sees each row when it is there. Raises NeedsCard where this
     machine has no card, or none may be used, UsageError as `sweep` does, AssignmentError and SubmissionError."""
     submission, assignment = read(path), of_path(path, given_id)
-    plan, card = sweep(assignment, sizes, vary), Device(device, fresh=True)
+    plan, card = sweep(assignment, sizes), Device(device, fresh=True)
     card.need()
     subject = Subject(submission, assignment, lambda: Tracer(submission, calling=assignment.calling), device=card)
     rows = []

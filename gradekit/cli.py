@@ -324,13 +324,7 @@ def _can_encode(text: str, encoding: str | None) -> bool:
     "--jobs", metavar="N", type=click.IntRange(1),
     help="Grade N at once, without a GPU; by default one for each core, and claims one by one where there is a GPU.",
 )  # fmt: skip
-@click.option(
-    "--results", metavar="DIR", default="mutants", show_default=True, type=click.Path(file_okay=False, path_type=Path),
-    help="With --mutants: where results are kept, so that the next run goes on.",
-)  # fmt: skip
-def verify(
-    id: str | None, quick: bool, show: str | None, mutants: bool, most: int | None, jobs: int | None, results: Path
-) -> None:
+def verify(id: str | None, quick: bool, show: str | None, mutants: bool, most: int | None, jobs: int | None) -> None:
     """Show that the assignment ID (by default each) grades as it should.
 
     The solution earns everything, the starter nothing, each mistake fails for the reason that it declares, and
@@ -347,7 +341,7 @@ def verify(
         click.echo(mistakes.mistake(get(id), show).text, nl=False)
         return
     if mutants:
-        raise click.exceptions.Exit(_mutants(id, results, most, jobs))
+        raise click.exceptions.Exit(_mutants(id, most, jobs))
     tried = []
     with graders(jobs) as (grade, each):
         for assignment in [get(id)] if id else discover().values():
@@ -361,11 +355,11 @@ def verify(
     raise click.exceptions.Exit(0 if tried and all(result.held for result in tried) else 1)
 
 
-def _mutants(id: str | None, folder: Path, most: int | None, jobs: int | None) -> int:
+def _mutants(id: str | None, most: int | None, jobs: int | None) -> int:
     from gradekit.mutation import survey as surveying
 
     chosen = [get(id)] if id else [assignment for assignment in discover().values() if not assignment.is_quiz]
-    return max(surveying.shown(assignment, folder, click.echo, most=most, jobs=jobs) for assignment in chosen)
+    return max(surveying.shown(assignment, click.echo, most=most, jobs=jobs) for assignment in chosen)
 
 
 @main.command()
@@ -395,7 +389,6 @@ def release(id: str | None, folder: Path | None, only_check: bool, notebook: boo
 @click.option("-a", "--assignment", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
 @click.option("--target", metavar="SM", default="sm_80", show_default=True, help="sm_75, ..., sm_120; gfx942.")
 @click.option("--stage", type=click.Choice(["ttir", "ttgir", "ptx", "sass", "amdgcn"]), help="Show this stage.")
-@click.option("--kernel", metavar="NAME", help="Look at this kernel only.")
 @click.option("--entry", metavar="NAME", help="The function to call, where it is not the assignment's.")
 @click.option("-i", "--input", "inputs", metavar="SPEC", multiple=True, help="An argument: 'float16 4096x4096', 3.")
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write the record; - for stdout.")
@@ -453,7 +446,6 @@ def prove(path: Path, id: str | None, as_json: bool) -> None:
 @click.argument("path", default=".", type=click.Path(path_type=Path))
 @click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
 @click.option("--sizes", metavar="N,N,...", callback=whole_numbers, help="The sizes, such as 1024,2048,4096.")
-@click.option("--vary", type=int, metavar="N", help="Which size of the timed inputs becomes these.")
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write all samples; - for stdout.")
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: the GPU that there is; cuda or cuda:1.")
 def bench(path: Path, id: str | None, sizes: tuple[int, ...] | None, json_file: Path | None, **options: Any) -> None:

@@ -1,34 +1,8 @@
 """Assignments that ask questions: kind = "quiz" in assignment.toml. Nothing of a submission is ever run here.
 
-    assignments/<id>/questions.toml   what is asked
-    assignments/<id>/key.toml         feedback for practice questions: students have it, and get it at once
-    assignments/<id>/answers.toml     the starter, made from the questions
-    solutions/<id>/key.toml           the right choices, feedback for every choice, and rubrics of all other questions
-
-A question whose key is not on this machine is pending, and so is a short answer that no rubric settles for certain:
-a person marks it (see gradekit.marks). A student sees feedback on the choice that was made, and nothing about the
-others: feedback teaches, and is no key.
-
-questions.toml and key.toml:
-
-    [[question]]                              [grid_size]
-    id = "grid_size"                          right = "c"
-    title = "How many programs a grid has"    [grid_size.feedback]
-    points = 4                                a = "That is the sum. ..."
-    text = "..."                              ...
-    [question.choices]                        [bottleneck]
-    a = "9"                                   model = "an answer that earns everything"
-    ...                                       [[bottleneck.certain]]
-                                              answers = ["memory bandwidth"]    word for word, but for case and marks
-    A question without choices                points = 10
-    is a short answer.                        feedback = "..."
-                                              [[bottleneck.rubric]]             for the person who marks
-                                              points = 10
-                                              says = "names the memory wall"
-                                              words = ["memory", "bandwidth"]
-
-What a student answered is a small TOML file, or a notebook in whose cells the same lines stand: `grid_size = "c"` means
-the same in TOML and in Python. Answers are read as literals; nothing of a notebook is run.
+docs/instructors.md says how questions, keys and answers are written. A question whose key is not on this machine is
+pending, and so is a short answer that no rubric settles for certain: a person marks it (see gradekit.marks). Answers in
+a TOML file or in a notebook's cells are read as literals.
 """
 
 import ast

@@ -37,13 +37,13 @@ def test_without_a_word_powers_of_two_up_to_the_largest_size_are_swept(tmp_path:
 
 
 def test_the_arguments_of_the_command_come_first() -> None:
-    plan = sweep(get("softmax"), sizes=(8, 16), vary=8192)
+    plan = sweep(replace(get("softmax"), bench={"vary": 8192, "sizes": [1024]}), sizes=(8, 16))
     assert (plan.vary, plan.sizes) == (8192, (8, 16)) and plan.inputs(8)[0].shape == (8, 4096)
 
 
 def test_a_size_that_no_input_has_names_those_that_they_have() -> None:
     with pytest.raises(UsageError, match=r"no input that is timed has the size 17; there are .*4096"):
-        sweep(get("softmax"), vary=17)
+        sweep(replace(get("softmax"), bench={"vary": 17}))
 
 
 def test_tests_that_time_nothing_leave_nothing_to_sweep(tmp_path: Path) -> None:

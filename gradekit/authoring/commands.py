@@ -13,12 +13,8 @@ from gradekit.report.text import counted
 @click.argument("id")
 @click.option("--like", "other", metavar="ID", help="Begin as a copy of this assignment, with its entry renamed.")
 @click.option("--reference", metavar="FILE.py:FUNCTION", help="Write tests, handout and starter around this function.")
-@click.option(
-    "--into", "root", default=".", show_default=True, type=click.Path(file_okay=False, path_type=Path),
-    help="The folder that has (or gets) assignments/ and solutions/.",
-)  # fmt: skip
-def new(id: str, other: str | None, reference: str | None, root: Path) -> None:
-    """Write the files of a new assignment ID, and say what is left to do.
+def new(id: str, other: str | None, reference: str | None) -> None:
+    """Write the files of a new assignment ID into assignments/ and solutions/ here, and say what is left to do.
 
     The annotations of a reference say shapes and ranges: x: "[M, N]", index: "int64 [N] 0..V - 1", bins: "= B",
     x: "[N] in place". What they leave out is asked for.
@@ -31,9 +27,9 @@ def new(id: str, other: str | None, reference: str | None, root: Path) -> None:
     if not id.isidentifier():
         raise click.UsageError(f"{id!r} cannot be the name of an assignment: its tests and its entry are Python names")
     files = scaffold.like(id, get(other)) if other else _from_reference(id, reference or "")
-    for path in scaffold.write(root, files):
+    for path in scaffold.write(Path(), files):
         click.echo(f"  {path}")
-    for complaint in linted((root / "assignments" / id).resolve()):
+    for complaint in linted(Path("assignments", id).resolve()):
         click.echo(f"left to do: {complaint.text}")
     left = "change the task and its tests" if other else f"write solutions/{id}/solution.py"
     click.echo(f"then: {left}, and gradekit verify {id}")

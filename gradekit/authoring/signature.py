@@ -1,17 +1,9 @@
 """A domain from the signature of a reference: annotations say shapes and dtypes, and what they leave out is asked for.
 
-    def embedding(table: "[V, D]", index: "int64 [N] 0..V - 1") -> "[N, D]": ...
-    def relu_(x: "[M, N] in place"): ...
-    def histogram(x: "int32 [N] 0..B - 1", bins: "= B") -> "int32 [B]": ...
-
-    def topk(x: "[M, N]", k: "= K if K <= N") -> "[M, K], int64 [M, K] places in x": ...
-    def kept(x: "[N]") -> "[N] in any order": ...
-    def conv1d(x: "[B, C, L + K - 1]", weight: "[O, C, K]", bias: "[O] or None" = None) -> "[B, O, L]": ...
-
-A tensor is a dtype (float32, float16 and bfloat16 where none is said), a shape in brackets, a range of whole numbers,
-"in place" or "out" where the call may write it, and "or None" where it may be left out; "= EXPRESSION" is a number that
-sizes decide; what follows "if" is a limit of the sizes. Places may be those of any equal elements. int, float and bool
-are numbers, drawn from their default. Read as text: the reference is not imported.
+docs/instructors.md has examples. A tensor is a dtype (float32, float16 and bfloat16 where none is said), a shape in
+brackets, a range of whole numbers, "in place" or "out" where the call may write it, and "or None" where it may be left
+out; "= EXPRESSION" is a number that sizes decide; what follows "if" is a limit of the sizes. Places may be those of any
+equal elements. int, float and bool are numbers, drawn from their default. The reference is read, not imported.
 """
 
 import ast

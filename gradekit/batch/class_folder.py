@@ -1,12 +1,5 @@
-"""A class's folder: the store with all that is known, the class list, the policy, and the files that come out.
-
-class.db                           the store
-roster.csv, course.toml            the class list and the policy, as they were last given
-gradebook.csv, course.csv          a line for each student and assignment; one for each student, with the total
-index.html                         the course on one page
-students/<student>/index.html      what one student has in all assignments
-<assignment>/                      of one assignment: gradebook.csv, summary.txt, index.html, and
-<assignment>/feedback/<student>/   one report for each student
+"""A class's folder: the store with all that is known, the class list and the policy as they were last given (class.db,
+roster.csv, course.toml), and the files that come out, of which docs/grading.md has a list.
 """
 
 from __future__ import annotations

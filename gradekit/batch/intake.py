@@ -1,17 +1,5 @@
 """What came in: a folder as an LMS or a person left it, as a list of hand-ins, and when it came, where the LMS tells
-that elsewhere. Reads names and dates, never a submission.
-
-folders     submissions/ada/submission.py, or submissions/ada.py
-canvas      adalovelace_1234_5678_submission-2.py, with _LATE_ after the name where it was late
-moodle      Ada Lovelace_1234_assignsubmission_file_/submission.py, or all of it as one file's name
-gradescope  submission_123/submission.py beside submission_metadata.yml
-nbgrader    submitted/ada/softmax/softmax.ipynb, with timestamp.txt
-
-Times that a download does not say:
-
-canvas      the answer of its API to .../assignments/ID/submissions, as JSON: user_id and submitted_at
-moodle      the grading worksheet: "Participant 4711" and "Last modified (submission)", in the site's own time
-other       a CSV with the columns student and submitted (ISO 8601 with its offset)
+that elsewhere. Reads names and dates, never a submission. docs/grading.md has a table of both.
 """
 
 from __future__ import annotations

@@ -1,17 +1,8 @@
 """Edits of a source, written down as data: which lines give way to which, so that they fit in exactly one way.
 
-    @@ forward_kernel
-    -    mask = columns < N
-    +    mask = columns <= N
-
-    -    return out
-    +    return out.float()
-
 An edit is written like a unified diff: `-` before a line that goes, `+` before one that comes, a space before one that
 stays. Empty lines part its places, and each place must be found exactly once: in the whole text, or below `@@ NAME` in
-the function called NAME.
-
-Text to text: nothing is imported or run here.
+the function called NAME. Text to text: nothing is imported or run here.
 """
 
 import ast

@@ -1,23 +1,7 @@
 """Reads the wrong submissions that an assignment keeps: each makes one mistake, and says which check must find it.
 
-solutions/<id>/mistakes.toml has most of them, as edits of a right submission beside it:
-
-    base = "right_one_row.py"                           the file that is edited; by default the solution
-
-    [pads_with_zero]                                    the mistake's name
-    title = "Masked elements are loaded as 0."          what the student did
-    expect = "test_contiguous_float32 wrong-values"     the check that must fail, and the cause that it must name:
-                                                        without it, `gradekit verify` says what does
-    base = "right_online.py"                            where it is another file than the others'
-    edit = '''
-    -    x = tl.load(x_ptr + columns, mask=mask, other=-float("inf"))
-    +    x = tl.load(x_ptr + columns, mask=mask, other=0.0)
-    '''
-
-gradekit.course.edits says how an edit is written. Without one, the mistake is its base as it is: a wrong submission of
-another shape, in a file of its own such as wrong_published.py.
-
-Text to text: nothing is imported or run here.
+docs/instructors.md says how solutions/<id>/mistakes.toml has them, most of them as edits (gradekit.course.edits) of a
+right submission beside it. Text to text: nothing is imported or run here.
 """
 
 import re

@@ -1,15 +1,7 @@
 """Makes a starter from a solution: a region that is marked as the solution's gives way to what the student finds there.
 
-    # solution:
-    sums = tl.sum(tile, axis=1)              stands in the solution only
-    # student:
-    # # TODO: sum up each row of the tile.   stands in the starter, without the first `# `
-    # end
-
-The half after `# student:` may be left out. The marks stand alone on their lines, at one indentation, and may enclose
-statements at any depth, or whole functions. What lies outside of regions stands in both files.
-
-Text to text: nothing is read, imported or run here.
+CONTRIBUTING.md shows the marks, `# solution:`, `# student:` (that half may be left out) and `# end`. Text to text:
+nothing is read, imported or run here.
 """
 
 import ast

@@ -40,9 +40,9 @@ class Inspected:
     stages: dict[str, str]
 
 
-def inspect(program: Program, where: Target, *, kernel: str | None = None) -> list[Inspected]:
-    """Every kernel that `program` launches in each configuration, or those called `kernel`, in order."""
-    launched = [item for item in _launched(program) if kernel in (None, item.kernel.name)]
+def inspect(program: Program, where: Target) -> list[Inspected]:
+    """Every kernel that `program` launches in each configuration, in order."""
+    launched = _launched(program)
     compiled = compile_all([CompileJob(item.kernel, where.arch, where.last) for item in launched])
     pairs = zip(launched, compiled, strict=True)
     known = [(explained(item, facts(item, result, where)), result.stages) for item, result in pairs]
@@ -120,20 +120,20 @@ class InspectionResult:
 
 def inspect_submission(
     path: Path, target: Target, *, assignment: str | None = None, entry: str | None = None,
-    inputs: tuple[Any, ...] = (), kernel: str | None = None,
+    inputs: tuple[Any, ...] = (),
 ) -> InspectionResult:  # fmt: skip
-    """The kernels of the call `entry(*inputs)` on `target`, or those called `kernel`. What is not given of the call is
-    as the tests of the assignment have it. Raises UsageError where no inputs are known, or no such kernel is
-    launched, and AssignmentError, SubmissionError, TraceError and Unavailable, as they say."""
+    """The kernels of the call `entry(*inputs)` on `target`. What is not given of the call is as the tests of the
+    assignment have it. Raises UsageError where no inputs are known, or no kernel is launched, and AssignmentError,
+    SubmissionError, TraceError and Unavailable, as they say."""
     submission, calling = read(path), {}
     if not (entry and inputs):
         known = of_path(path, assignment)
         entry, inputs, calling = entry or known.entry, inputs or representative(known), known.calling
     with Tracer(submission, calling=calling) as tracer:
         program = tracer.trace(entry, to_arguments(inputs))
-    kernels = inspect(program, target, kernel=kernel)
+    kernels = inspect(program, target)
     if not kernels:
-        raise UsageError(_no_kernel(program, kernel, entry))
+        raise UsageError(f"{entry} launches no kernel")
     return InspectionResult(submission, entry, inputs, target, program, kernels)
 
 
@@ -148,13 +148,6 @@ def representative(assignment: Assignment) -> tuple[Any, ...]:
     if not calls:
         raise UsageError(f"the tests of {assignment.id} time no call: say what to pass, such as -i 'float16 4096x4096'")
     return calls[0].args
-
-
-def _no_kernel(program: Program, kernel: str | None, entry: str) -> str:
-    names = sorted({known.name for known in program.kernels.values()})
-    if not names:
-        return f"{entry} launches no kernel"
-    return f"{entry} launches no kernel {kernel!r}; it launches {', '.join(names)}"
 
 
 _SPEC = re.compile(r"(\w+) *\[? *(\d+(?: *[x,] *\d+)*)? *,? *\]?( +transposed)?")

@@ -1,16 +1,7 @@
 """Mutants of a submission: each is its text after one small edit, the same list for the same text. And which of them a
-person judged equivalent to a solution, and why: solutions/<id>/equivalent.toml.
+person judged equivalent to a solution, and why: solutions/<id>/equivalent.toml, as docs/instructors.md describes it.
 
-    [columns_fit_into_32_bits]
-    why = "There are at most 32768 columns, so that n * stride stays below 2**31."
-    edits = ['''
-    @@ softmax_kernel
-    -    n = tl.arange(0, BLOCK_N)[None, :].to(tl.int64)
-    +    n = tl.arange(0, BLOCK_N)[None, :]
-    ''']
-
-Each of the edits (gradekit.course.edits) makes one mutant of the solution; `gradekit verify --mutants` prints them in
-this form. One that makes none, since the solution or the operators have changed, is stale.
+Each edit there makes one mutant of the solution; one that makes none, since the solution has changed, say, is stale.
 """
 
 from collections.abc import Iterable, Sequence

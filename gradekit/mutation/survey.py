@@ -139,17 +139,12 @@ def row(result: MutantResult) -> str:
 
 
 def shown(
-    assignment: Assignment,
-    folder: Path,
-    say: Callable[[str], object],
-    *,
-    most: int | None = None,
-    jobs: int | None = None,
+    assignment: Assignment, say: Callable[[str], object], *, most: int | None = None, jobs: int | None = None
 ) -> int:
-    """Survey an assignment and say what came of each mutant, with results kept in `folder`; 0 where none survived, else
+    """Survey an assignment and say what came of each mutant, with results kept in mutants/; 0 where none survived, else
     1. Raises UsageError where there is nothing to mutate, the solution itself fails, or equivalent.toml is wrong."""
     survey = Survey(assignment, most)
-    trials = Trials(assignment, folder / f"{assignment.id}.jsonl", jobs or os.cpu_count() or 1)
+    trials = Trials(assignment, Path("mutants", f"{assignment.id}.jsonl"), jobs or os.cpu_count() or 1)
     say(f"{assignment.id}: {len(survey.mutants)} mutants of {assignment.solution}")
     results = []
     for result in survey.results(trials):

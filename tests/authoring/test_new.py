@@ -1,5 +1,6 @@
 """A new assignment is whole from the beginning: lint finds nothing, and a solution is all that verify asks for."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,8 @@ def asked(question: str) -> str:
 
 def new(folder: Path, *args: str, typed: str = "") -> str:
     (folder / "refs.py").write_text(REFERENCES)
-    result = CliRunner().invoke(main, ["new", *args, "--into", str(folder)], input=typed, catch_exceptions=False)
+    with contextlib.chdir(folder):
+        result = CliRunner().invoke(main, ["new", *args], input=typed, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -126,7 +128,8 @@ def test_a_copy_of_an_assignment_has_its_own_entry(tmp_path: Path) -> None:
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     new(tmp_path, "row_weights", "--like", "softmax")
-    again = CliRunner().invoke(main, ["new", "row_weights", "--like", "softmax", "--into", str(tmp_path)])
+    with contextlib.chdir(tmp_path):
+        again = CliRunner().invoke(main, ["new", "row_weights", "--like", "softmax"])
     assert again.exit_code == 2 and "is there already" in again.output
 
 

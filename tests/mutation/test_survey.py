@@ -98,10 +98,11 @@ def surveyed(assignment: Assignment, file: Path | None = None) -> list[MutantRes
 
 
 def test_a_weak_test_leaves_survivors_that_the_command_shows_as_edits(
-    assignment: Assignment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    assignment: Assignment, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the real grader: partial tiles are never drawn, so that no mutant of a mask is caught"""
-    arguments = ["verify", "double", "--mutants", "--jobs", "1", "--results", str(tmp_path / "kept")]
+    arguments = ["verify", "double", "--mutants", "--jobs", "1"]
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
         main([*arguments, "--most", "16"])
     shown = capsys.readouterr().out
@@ -114,10 +115,10 @@ def test_a_weak_test_leaves_survivors_that_the_command_shows_as_edits(
     assert "judged    " in shown and "tiles_are_whole: For this test's sake." in shown
     assert "to catch it, draw a size, an index or a value for which the two sides are equal; or judge it" in shown
     assert "  same      " in shown and "0 faults" in shown
-    kept = [json.loads(line) for line in (tmp_path / "kept" / "double.jsonl").read_text().splitlines()]
+    kept = [json.loads(line) for line in (tmp_path / "mutants" / "double.jsonl").read_text().splitlines()]
     assert len(kept) == len({trial["key"] for trial in kept})
     main([*arguments, "--most", "5"], standalone_mode=False)
-    assert len((tmp_path / "kept" / "double.jsonl").read_text().splitlines()) == len(kept)  # nothing was graded again
+    assert len((tmp_path / "mutants" / "double.jsonl").read_text().splitlines()) == len(kept)  # nothing was graded again
 
 
 def test_a_mutant_is_caught_where_a_check_fails(assignment: Assignment, grader: type[FakeGraders]) -> None:
