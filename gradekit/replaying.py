@@ -1,5 +1,4 @@
-"""The command `gradekit replay`: the failing call of a check as a Python file. Nothing heavy
-is imported before it is called."""
+"""The command `gradekit replay`: the failing call of a check as a Python file. Imports nothing heavy until called."""
 
 import contextlib
 import json

@@ -1,5 +1,4 @@
-"""gradekit watch: checks a submission on each save. Each check is a command of its own, which is ended where the file
-changes under it."""
+"""gradekit watch: checks a submission on each save, by a command of its own that ends where the file changes again."""
 
 import contextlib
 import os

@@ -1,5 +1,4 @@
-"""A course as pages: all students by all assignments for staff, one page for each student, and a board of speeds.
-Pure functions."""
+"""A course as pages, by pure functions: students by assignments for staff, each student's own, a board of speeds."""
 
 import statistics
 from collections import Counter, defaultdict

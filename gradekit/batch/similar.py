@@ -164,8 +164,7 @@ def _line(group: Sequence[Pair]) -> str:
 
 
 MOST = 1000
-"""Shingles that are kept: those with the smallest hashes, so that two large bags are
-still compared by the same sample."""
+"""Shingles that are kept: those with the smallest hashes, so that large bags are compared by the same sample."""
 
 MOST_WORDS = 300
 

@@ -130,8 +130,7 @@ class Means:
 
 
 HIGHEST_WITHOUT_NAMESPACES = 2
-"""The highest level that a process can reach which is no child of the tracer's server:
-one that compiles or runs kernels."""
+"""The highest level of a process that compiles or runs kernels, which is no child of the tracer's server."""
 
 SCRATCH_BYTES = 512 << 20
 """What all submissions of one server may keep in files at one time, where the folder is in memory."""

@@ -9,8 +9,7 @@ from gradekit.confine import linux
 
 SYS_ADMIN = 21
 READERS = (2, 1)
-"""CAP_DAC_READ_SEARCH and CAP_DAC_OVERRIDE: either reads what permissions keep from a
-user, as far as Landlock lets it."""
+"""CAP_DAC_READ_SEARCH and CAP_DAC_OVERRIDE: either reads, within Landlock, what permissions keep from a user."""
 
 _LAST = 63  # far beyond the last capability that there is
 _VERSION_3 = 0x20080522

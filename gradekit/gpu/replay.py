@@ -101,8 +101,7 @@ class Replay:
     def run(
         self, inputs: Sequence[Tensor], option: int = 0, watch: Watch = lambda what, kernel, line: None
     ) -> ReplayResult:
-        """One run on copies of the inputs, in which every choice takes that option (modulo how many it has). Raises
-        CardFault with the kernel and the line."""
+        """One run on copies of the inputs, with that option (modulo its number) of each choice. Raises CardFault."""
         chosen = tuple(option % len(choice.options) for choice in self.program.choices())
         watch("compile", self.only_kernel(chosen), None)
         bound = self._bound([_with_storage(t, self.machine.device) for t in inputs], chosen, careful=True)

@@ -26,8 +26,7 @@ class Rule:
 
 
 def design(factors: Mapping[str, Sequence[Hashable]], strength: int = 2, rules: Sequence[Rule] = ()) -> list[Row]:
-    """Rows that cover every combination of `strength` levels which the rules allow;
-    all combinations of fewer factors."""
+    """Rows that cover every allowed combination of `strength` levels; all combinations of fewer factors."""
     names = list(factors)
     forbidden = tuple(_forbidden(rule, factors, names) for rule in rules)
     rows = _numbered(tuple(len(levels) for levels in factors.values()), min(strength, len(names)), forbidden)
@@ -72,8 +71,7 @@ def _needed(rows: list[list[int]], strength: int) -> list[list[int]]:
 
 
 def _even_out(rows: list[list[int]], counts: tuple[int, ...], strength: int, forbidden: tuple[Forbidden, ...]) -> None:
-    """Where a row's level covers nothing that others do not, take the one that is used
-    least: covertable takes the first."""
+    """Where a row's level covers nothing new, take the one that is used least: covertable takes the first."""
     covered = Counter(combination for row in rows for combination in _combinations(row, strength))
     used = [Counter(row[place] for row in rows) for place in range(len(counts))]
     for row, place in itertools.product(rows, range(len(counts))):

@@ -210,8 +210,7 @@ class Draws:
         return Sizes(fitting[0], fitting[-1], options)
 
     def sizes_of(self, row: covering.Row, turn: int) -> dict[str, int]:
-        """Sizes of the row's classes, another member of each in every turn; smaller
-        ones where all would be too large."""
+        """Sizes of the row's classes, another member of each in every turn; smaller where all would be too large."""
         rank = int(str(row.get("rank", 0)))
         members = {name: self._class(row, name).members for name in self.size_names(rank)}
         at = {name: (turn + 3 * place) % len(members[name]) for place, name in enumerate(members)}

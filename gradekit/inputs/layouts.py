@@ -103,8 +103,7 @@ def _orders(rank: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _ordered(shape: tuple[int, ...], order: tuple[int, ...], gap: int) -> tuple[int, ...]:
-    """The strides where the dimensions are stored in `order`, outermost first, with a
-    gap after each of the innermost."""
+    """The strides of dimensions stored in `order`, outermost first, with a gap after each of the innermost."""
     stored = [shape[dim] for dim in order]
     stored[-1] = stored[-1] + gap  # not in place: many sizes at once are a tensor of the caller
     by_dim = dict(zip(order, row_major(stored), strict=True))

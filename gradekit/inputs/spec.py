@@ -266,8 +266,7 @@ def sharing(args: Sequence[Any]) -> tuple[int | None, ...]:
 
 
 def overlapping(spec: Input, distance: int, steps: tuple[int, ...] = ()) -> tuple[Input, Input]:
-    """Two views of one storage that are laid out as `spec`, the second so many elements after the first (or before it),
-    and with `steps` of its own, if these are given."""
+    """Two views of a storage laid out as `spec`, the second so many elements on (or before), with `steps` if given."""
     if distance < 0:
         return overlapping(spec, -distance)[::-1]
     second = replace(spec, stride=steps or spec.stride, offset=spec.offset + distance, base=0)

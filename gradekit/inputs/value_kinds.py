@@ -361,8 +361,7 @@ RANGED = ("between", "sorted", "few", "least", "most")
 
 
 FAR = "far"
-"""The kind of tensors whose rows lie by turns beside a large number and around a single one: the first row of far:0 has
-the former, that of far:1 the latter."""
+"""The kind of rows that lie by turns beside a large number (first in far:0) and around one (first in far:1)."""
 
 
 def _far(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, number: str) -> torch.Tensor:

@@ -10,8 +10,7 @@ from gradekit.inspector.facts import AccessUse, DotUse, Facts, NarrowAccess
 from gradekit.inspector.targets import TARGETS, Target
 
 SEEN_SMS = TARGETS["sm_90"].sms
-"""Submissions see this many SMs when they are traced: a grid of as many is made from
-it, and is another one elsewhere."""
+"""Submissions see this many SMs when they are traced: a grid of as many is made from it, and not so elsewhere."""
 
 
 @dataclass(frozen=True)

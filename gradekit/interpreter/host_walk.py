@@ -1,5 +1,4 @@
-"""The walk of host code, on the tensors of a call, with a closed vocabulary. The kernels that it launches are walked,
-too. No Python of a submission runs."""
+"""The walk of host code and the kernels that it launches, in a closed vocabulary: no Python of a submission runs."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ _COMPARED = frozenset(COMPARISONS.values())
 
 
 class HostWalk(Walk):
-    """One walk of host code, of a submission's `source`, with what walks the kernels that it `launches`. `news` has for
-    a node what stands in its place."""
+    """One walk of host code in `source`, with what walks the kernels that it `launches`; `news` substitutes nodes."""
 
     watched: Watched
 

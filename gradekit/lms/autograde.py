@@ -51,8 +51,7 @@ def autograde(
 
 
 def timed(graded: JobResult, asked: GradingJob, address: str, seconds: float) -> dict[str, Any]:
-    """The record with the speed that the cluster at `address` found from the programs alone; what is not known in so
-    many seconds stays pending, and a note says why."""
+    """The record with speeds that the cluster at `address` found from programs; what comes too late stays pending."""
     job = SpeedJob(asked.assignment, asked.release, asked.options, asked.name, graded.programs)
     pool = ClusterPool(address, patience=seconds)
     try:

@@ -1,5 +1,4 @@
-"""The contract of each LMS: where the submission lies, where the result goes, in what
-form, and how long it may take."""
+"""The contract of each LMS: where the submission lies, where the result goes, in what form, and its time limit."""
 
 import json
 import os

@@ -31,8 +31,7 @@ class Mutant:
 
 
 def mutants(text: str) -> list[Mutant]:
-    """All mutants of a text, by operator and then by line; none reads as another does, or as the text itself. Raises
-    SyntaxError where the text is not Python."""
+    """All mutants of a text, by operator, then line, each of another meaning. Raises SyntaxError if it is no Python."""
     found: dict[str, Mutant] = {}
     source, own = ParsedSource(text), meaning(text)
     for operator in OPERATORS.values():

@@ -189,8 +189,7 @@ def _tried(subject: Subject, examples: Sequence[Example]) -> list[Outcome]:
 
 
 def _asked_of(subject: Subject, examples: Sequence[Example]) -> Hashable:
-    """All that decides what trying these examples shows: equal for programs that compute the same. None where what is
-    expected may have changed since."""
+    """All that decides what these examples show: equal for equal programs. None where what is expected may change."""
     allow, domain = subject.assignment.allow, repr(subject.assignment.domain.get(examples[0][0].entry))
     found: list[Hashable] = [domain]
     for seen, expected in examples:
@@ -406,8 +405,7 @@ def _largest(seen: Any) -> int:
 
 
 def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[str, Any]:
-    """The details of a check whose examples have passed: which relations of the assignment's domain were seen to hold.
-    Raises Failure where one does not."""
+    """The details of a check whose examples have passed: which relations of the domain hold. Raises Failure."""
     subject = run.subject
     if subject is None or run.request.options.trivial is not None:
         return {}

@@ -157,8 +157,7 @@ def explained(
     error: Failure, call: Call, subject: Subject, run: GradingRun,
     wrong: Sequence[tuple[Sequence[Any], Comparison]] = (),
 ) -> Diagnosis | None:  # fmt: skip
-    """What the rounding of one place, memory or the values of a call, and of others that are `wrong`, show to be wrong
-    with a subject."""
+    """What is wrong with a subject, by the rounding of one place, and the memory and values of `wrong` calls."""
     if (seen := call.observation) is None:
         return None
     rounding = measured_rounding(subject, seen, error)

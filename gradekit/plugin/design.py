@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Planned:
-    """A row of a design, the arguments that the test is given for it, and the numbers by
-    which Hypothesis would draw them."""
+    """A row of a design, the test's arguments for it, and the numbers by which Hypothesis would draw them."""
 
     row: Row
     given: Mapping[str, Any]

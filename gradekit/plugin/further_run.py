@@ -1,5 +1,4 @@
-"""The part of a check that comes after its covering design: calls for what the design
-has not seen of the submission."""
+"""The part of a check after its covering design: calls for what the design has not seen of the submission."""
 
 import functools
 import itertools

@@ -1,5 +1,4 @@
-"""How hard a run looks, and Hypothesis's settings while it does: the same examples
-for everybody, and no traces left."""
+"""How hard a run looks, and Hypothesis's settings while it does: equal examples for all, and no traces left."""
 
 import contextlib
 import tempfile

@@ -26,8 +26,7 @@ ALL = len(Limit.TRIES)
 
 @dataclass(frozen=True)
 class Answer:
-    """`verdict` is "proved", "refuted" (then `values` are such that hypotheses hold
-    and the goal does not) or "open"."""
+    """`verdict` is "proved", "refuted" (for `values` with which hypotheses hold and the goal does not) or "open"."""
 
     verdict: str
     values: Mapping[str, int] = field(default_factory=dict)
@@ -54,8 +53,7 @@ class Solver:
         self.steps = 0
 
     def ask(self, hypotheses: Sequence[Truth], goal: Truth, tries: int = ALL) -> Answer:
-        """Whether the goal follows from the hypotheses: each part of it, from those about
-        the same variables or from all."""
+        """Whether the goal follows, part by part, from the hypotheses about the same variables or from all."""
         parts = parts_of(goal)
         if len(parts) != 1:
             answers = (self.ask(hypotheses, part, tries) for part in parts)

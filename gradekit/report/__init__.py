@@ -1,2 +1,1 @@
-"""The report record and its pure renderings: record.py makes it, the others turn it into
-text. docs/report.md has its fields."""
+"""The report record and its pure renderings: record.py makes it, the others text. docs/report.md has its fields."""

@@ -95,8 +95,7 @@ def template(node: ast.AST) -> str:
 
 
 def page() -> str:
-    """The causes of the record with what they mean and what to do, what is said of Triton's and Python's errors, and
-    the sentences of the judge and the tutor."""
+    """The causes of the record with meaning and advice, Triton's and Python's errors, the judge's and tutor's words."""
     causes = ((f"`{cause}`", cause.meaning, cause.hint) for cause in Cause)
     errors = ((f"`{pattern}`", advice) for pattern, advice in HINTS)
     in_code = [(heading, sentences(room)) for room, heading in ROOMS.items()]

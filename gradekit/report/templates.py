@@ -1,5 +1,4 @@
-"""Jinja2's environment for the pages: every text is cleaned of control characters and escaped, and the one style sheet
-and script are allowed by their hashes."""
+"""Jinja2's environment for pages: text is cleaned and escaped; style sheet and script are allowed by their hashes."""
 
 import base64
 import functools

@@ -22,8 +22,7 @@ QUOTE = "│ "  # stands before each line that comes from the submission
 
 @dataclass(frozen=True)
 class Loaded:
-    """`functions`: how many parameters each requires and takes (-1: any number);
-    `notes`: what was left out, and why."""
+    """`functions`: how many parameters each requires and takes (-1: any); `notes`: what was left out, and why."""
 
     functions: dict[str, tuple[int, int]]
     notes: tuple[str, ...]
@@ -39,8 +38,7 @@ def loaded(answer: Mapping[str, Any]) -> Loaded:
 
 
 def program(answer: Mapping[str, Any], args: Sequence[Argument], kernels: Mapping[str, Kernel]) -> Program:
-    """The program that an answer to "trace" holds; it may name `kernels` that were sent before. Raises TraceError where
-    it makes no sense, or its kernels are too large."""
+    """The program in an answer to "trace", which may name `kernels` sent before. Raises TraceError if it is no such."""
     try:
         found = decode(answer["program"])
         known = {key: kernels[key] for key in answer["known"]}
@@ -54,8 +52,7 @@ def program(answer: Mapping[str, Any], args: Sequence[Argument], kernels: Mappin
 
 
 def part(answer: Mapping[str, Any], name: str, kind: type) -> Any:
-    """The value `answer[name]`, such as the Origins of an answer to "follow" or what one to "explore" has explored.
-    Raises TraceError where it makes no sense."""
+    """The value `answer[name]`, such as the Origins in an answer to "follow". Raises TraceError for nonsense."""
     try:
         return decode(answer[name], kind)
     except (ProgramError, KeyError, TypeError, RecursionError) as error:

@@ -81,8 +81,7 @@ class ForkServer:
         return self.process.is_alive()
 
     def _await_confinement(self, pid: int, sock: socket.socket) -> RunQueue:
-        """What the child sends before it has met a submission: what counts its wait for processors, and that
-        it is confined as was promised."""
+        """What the child sends before it meets a submission: its wait for processors, and that it is confined."""
         deadline = time.monotonic() + CONFINE_SECONDS
         try:
             descriptors = wire.receive_descriptors(sock, deadline)

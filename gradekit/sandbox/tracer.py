@@ -105,8 +105,7 @@ class Tracer:
         return replies.loaded(answer)
 
     def replace(self, submission: Submission) -> None:
-        """Takes another text in place of the submission's, in the same process: what that did before may change what
-        this one does, so no verdict may rest on it."""
+        """Takes another text in the same process. What the first did may show: no verdict may rest on the second."""
         self._settle()
         self._ready.clear()
         self._submission, self._loaded, self._has_loaded = submission, None, False
@@ -441,12 +440,10 @@ def _load_nothing() -> None:
 
 
 MANY, FEW = 132, (1, 3)
-"""Multiprocessors of the GPU that a call is traced for: those of an H100, or so few
-that each has several tiles to do."""
+"""Multiprocessors of the GPU that a call is traced for: an H100's, or so few that each has several tiles to do."""
 
 MOST_ELEMENTS = 1 << 16
-"""The most elements of all arguments together with which a call is traced for few: they
-do everything one after another."""
+"""The most elements of all arguments with which a call is traced for few, which do one thing after another."""
 
 
 def multiprocessors_for(args: Sequence[Argument], key: str) -> int:

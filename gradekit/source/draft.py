@@ -84,8 +84,7 @@ class Draft:
 
 
 def numbers_of(handout: str) -> list[str]:
-    """The numbers with five or more digits behind a decimal point, those like 1e-5, and roots as of 2 / pi, in the code
-    of a handout, each once."""
+    """Numbers with five or more decimals, those like 1e-5, and roots as of 2 / pi, in a handout's code, each once."""
     code = re.findall(r"^ {4}.*$|`[^`\n]+`|```.*?```", handout, re.MULTILINE | re.DOTALL)
     form = r"(?<![\w.])(?:\d+\.\d{5,}|\d+e-\d+)\b"
     roots = [root for part in code for root in re.findall(r"(/ *)?sqrt\(([\d */]*\d|[\d */]*pi)\)", part)]

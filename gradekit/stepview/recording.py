@@ -217,8 +217,7 @@ class Tensors:
 
 
 def access_data(touched: TouchedElements, program: int, drawn: Drawn) -> dict[str, Any]:
-    """Which elements of a tensor a program of the frame touches: runs of [first, how many] in row-major order, and how
-    many lanes are masked or outside of its memory."""
+    """Elements that a program of the frame touches, as row-major runs of [first, how many], and lanes that do not."""
     assert touched.storage is not None
     index, active = touched.index[program], touched.active[program]
     chosen = index[active]

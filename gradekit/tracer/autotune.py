@@ -83,8 +83,7 @@ class Tuning:
         return kernels[0]
 
     def best_config(self, tuner: Any) -> Config:
-        """The configuration of the first option. A submission that asks which one is best builds on the answer, so
-        the others are dropped from what was recorded."""
+        """The configuration of the first option; the others are dropped, for a submission that asks builds on it."""
         self.recorder.settle()
         return vars(tuner).get("_best")
 

@@ -45,8 +45,7 @@ class Model(torch.nn.Module):
 
 def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int]) -> dict[str, Any]:
     """What torch makes of a model around `entry`, which wants gradients of the arguments at these positions: a
-    gradekit.framework.Inspection as data. Raises Refusal where there is no such function, or it does not take these
-    arguments."""
+    gradekit.framework.Inspection as data. Raises Refusal where no such function takes these arguments."""
     function = find_entry(loaded, entry, len(args))
     values = make_arguments(args)
     for position in wanted:
