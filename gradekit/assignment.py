@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from gradekit import domain, schemas
 from gradekit.domain import EntryDomain
-from gradekit.schemas import located, near, problems, schema
+from gradekit.schemas import located, nearest, problems, schema
 from gradekit.submission import MAX_SOURCE_BYTES, SubmissionError, locate, read
 
 COURSE_FILE = "course.toml"
@@ -295,7 +295,7 @@ def get(id: str, known: Mapping[str, Assignment] | None = None) -> Assignment:
 def _named(id: str, known: Mapping[str, T]) -> T:
     if id not in known:
         nothing = "no assignments were found at all: set GRADEKIT_ASSIGNMENTS to their folder"
-        raise AssignmentError(f"there is no assignment {id!r}; {near(id.lower(), known) if known else nothing}")
+        raise AssignmentError(f"there is no assignment {id!r}; {nearest(id.lower(), known) if known else nothing}")
     return known[id]
 
 

@@ -19,8 +19,7 @@ from gradekit.request import GradingOptions, GradingRequest
 Grade = Callable[[GradingRequest], Report]
 Cards = Mapping[str, Mapping[str, float]]
 
-MARGIN, STEP = 0.9, 0.05
-"""What is asked for is this share of what the solution has reached here, in these steps."""
+MARGIN, STEP = 0.9, 0.05  # what is asked for is this share of what the solution has reached here, in these steps
 
 SOLUTION = "solution.py"
 

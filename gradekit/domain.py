@@ -18,7 +18,7 @@ from typing import Any
 
 from gradekit.arithmetic import OF_TWO, SIGNS
 from gradekit.program import ITEMSIZE
-from gradekit.schemas import Place, Problem, located, near, problems, read, schema
+from gradekit.schemas import Place, Problem, located, nearest, problems, read, schema
 
 MOST_ELEMENTS = (1 << 31) - (1 << 21) - 1
 """Every tensor is promised to have at most so many elements, also its storage from the view's first element to its
@@ -388,7 +388,7 @@ def _of_names(table: Mapping[str, Any]) -> Iterator[Problem]:
         for place, said in places:
             for name in said:
                 if name not in names:
-                    yield Problem(place, f"has {name!r}, which is no {what} ({near(name, names)})")
+                    yield Problem(place, f"has {name!r}, which is no {what} ({nearest(name, names)})")
 
 
 def _related(relations: Mapping[str, Any], *keys: str) -> list[tuple[Place, Iterable[str]]]:
@@ -401,7 +401,7 @@ def _of_results(table: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem((), "has no result")
     for result in _results(table):
         if (name := result.get("argument")) is not None and name not in written:
-            message = f"has the argument {name!r}, which is no tensor that is written ({near(name, written)})"
+            message = f"has the argument {name!r}, which is no tensor that is written ({nearest(name, written)})"
             yield Problem(("result",), message)
         elif "shape" not in result or "dtype" not in result:
             yield Problem(("result",), "has neither shape and dtype nor the argument that is written")
@@ -481,7 +481,7 @@ def _of_expressions(table: Mapping[str, Any]) -> Iterator[Problem]:
     for place, expression in _expressions(table):
         try:
             for name in sorted(names_in(expression) - set(sizes)):
-                yield Problem(place, f"has {name!r} in {expression!r}, which is no size ({near(name, sizes)})")
+                yield Problem(place, f"has {name!r} in {expression!r}, which is no size ({nearest(name, sizes)})")
         except ValueError as error:
             yield Problem(place, f"has what is no expression: {error}")
 

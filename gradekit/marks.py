@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gradekit.assignment import UsageError
 from gradekit.findings import Check, Kind, Outcome, Report, Status
-from gradekit.schemas import near
+from gradekit.schemas import nearest
 
 TOTAL = "total"
 """In place of a check's id: all points of a submission that was rejected, or that the grader failed to grade."""
@@ -48,7 +48,7 @@ def checked(report: Report, marks: Mapping[str, Mark]) -> None:
             state = "rejected" if report.status is Status.REJECTED else "not graded"
             raise UsageError(f"this submission was {state}: mark it as a whole, with {TOTAL} in place of {id}")
         if id not in known:
-            raise UsageError(f"there is no check {id} to be marked; {near(id, known)}")
+            raise UsageError(f"there is no check {id} to be marked; {nearest(id, known)}")
         _fits(known[id], mark)
 
 

@@ -26,11 +26,9 @@ from typing import NoReturn
 
 from gradekit.confine import linux
 
-START_SECONDS = 120.0
-"""How long a child may take to import torch and Triton on a cold disk, and to meet its card."""
+START_SECONDS = 120.0  # how long a child may take to import torch and Triton on a cold disk, and to meet its card
 
-END_SECONDS = 10.0
-"""How long the kernel may take to end a process that was killed: a driver may still be busy with it."""
+END_SECONDS = 10.0  # how long the kernel may take to end a process that was killed: a driver may still be busy with it
 
 
 forks: Callable[[Command], subprocess.Popen[bytes] | None] = lambda command: None
@@ -197,8 +195,7 @@ def ending(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-MOST_JOBS, JOB_BYTES = 4, 1 << 30
-"""Checks that run at once by themselves, and the memory that must be there for each."""
+MOST_JOBS, JOB_BYTES = 4, 1 << 30  # checks that run at once by themselves, and the memory that must be there for each
 
 
 def usual_jobs() -> int:

@@ -252,15 +252,15 @@ def grade(assignment: Assignment, path: Path, *, hidden: bool = False) -> Report
     began = time.monotonic()
     questions = load(assignment)
     try:
-        given = read(path)
+        answers = read(path)
     except NoSuchSubmission:
         raise
     except SubmissionError as error:
         return _rejected(assignment, path, questions, error)
-    checks = [_check(question, given.given.get(question.id, ""), hidden) for question in questions]
-    notes = tuple(unknown(given.given, questions))
+    checks = [_check(question, answers.given.get(question.id, ""), hidden) for question in questions]
+    notes = tuple(unknown(answers.given, questions))
     took = time.monotonic() - began
-    return _report(assignment, Status.GRADED, given.facts(), checks, notes=notes, seconds=took)
+    return _report(assignment, Status.GRADED, answers.facts(), checks, notes=notes, seconds=took)
 
 
 def _rejected(assignment: Assignment, path: Path, questions: list[Question], error: SubmissionError) -> Report:

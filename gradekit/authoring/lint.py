@@ -13,7 +13,7 @@ from gradekit.authoring.handout import as_shown
 from gradekit.authoring.python_text import Known, Remark
 from gradekit.course import mistakes
 from gradekit.course.verify import Claim
-from gradekit.schemas import Problem, line_of, located, near, problems, read, schema
+from gradekit.schemas import Problem, line_of, located, nearest, problems, read, schema
 
 PUBLIC = 100  # what the public checks of an assignment sum up to, as a rule
 
@@ -101,7 +101,7 @@ class _Lint:
         text = self._domain_file.read_text(encoding="utf-8", errors="replace")
         entry = self.assignment.entry
         if self._entries and entry not in self._entries:
-            told = f"there is no [{entry}], the entry of assignment.toml ({near(entry, self._entries)})"
+            told = f"there is no [{entry}], the entry of assignment.toml ({nearest(entry, self._entries)})"
             yield Complaint(f"{self._domain_file}:1: {told}")
         for name, tensor, message in python_text.unknown_kinds(self._entries, self._known.kinds):
             yield Complaint(located(self._domain_file, text, Problem((name, "tensors", tensor, "values"), message)))
@@ -160,14 +160,14 @@ class _Lint:
                 yield Complaint(str(found))
             elif tests and found.check not in ("", *tests):
                 line = line_of((path / mistakes.FILE).read_text(encoding="utf-8"), (name, "expect"))
-                told = f"{name} expects {found.check}, which is no test ({near(found.check, tests)})"
+                told = f"{name} expects {found.check}, which is no test ({nearest(found.check, tests)})"
                 yield Complaint(f"{path / mistakes.FILE}:{line}: {told}")
 
 
 def _signature(tree: ast.Module, name: str, entry: domain.EntryDomain | None) -> Iterator[Remark]:
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     if name not in python_text.bound_names(tree):
-        yield Remark(1, f"it does not define {name}, the entry of assignment.toml ({near(name, list(functions))})")
+        yield Remark(1, f"it does not define {name}, the entry of assignment.toml ({nearest(name, list(functions))})")
     elif name in functions and entry is not None:
         takes = [argument.arg for argument in functions[name].args.args]
         promised = [argument.name for argument in entry.arguments]

@@ -9,7 +9,7 @@ import gradekit
 from gradekit.causes import Cause
 from gradekit.domain import EntryDomain
 from gradekit.findings import Kind
-from gradekit.schemas import near, schema
+from gradekit.schemas import nearest, schema
 from gradekit.submission.reach import bound
 
 FIXTURES = ("submission", "tmp_path", "monkeypatch", "request", "capsys", "recwarn", "tmp_path_factory")
@@ -58,7 +58,7 @@ def undefined(tree: ast.Module) -> Iterator[Remark]:
 
 
 def _hint(name: str, known: Collection[str]) -> str:
-    told = near(name, sorted(known))
+    told = nearest(name, sorted(known))
     return f" ({told})" if told.startswith("did") else ""
 
 
@@ -115,7 +115,7 @@ def _points(test: ast.FunctionDef, handout: str) -> Iterator[Remark]:
     kinds = _texts(_texts_of_keyword(call, "kind"))
     for kind in kinds:
         if kind not in list(Kind):
-            yield Remark(call.lineno, f"points: there is no kind {kind!r} ({near(kind, list(Kind))})")
+            yield Remark(call.lineno, f"points: there is no kind {kind!r} ({nearest(kind, list(Kind))})")
     claimed = {_called(node) for node in ast.walk(test) if isinstance(node, ast.Call)}
     wanted = {kind for claim, kind in _KIND_OF.items() if claim in claimed} if "assert_close" not in claimed else set()
     if wanted and not kinds:
@@ -133,7 +133,7 @@ def _parameters(test: ast.FunctionDef) -> Iterator[Remark]:
             known += [name.strip() for text in names for name in text.split(",")]
     for argument in test.args.args:
         if argument.arg not in known and not any(call.args for call in given):
-            told = near(argument.arg, known)
+            told = nearest(argument.arg, known)
             yield Remark(
                 test.lineno, f"{test.name} takes {argument.arg}, which is neither a fixture nor drawn ({told})"
             )
@@ -143,14 +143,14 @@ def _named(node: ast.AST, known: Known, constants: Mapping[str, ast.expr]) -> It
     match node:
         case ast.Attribute(value=ast.Name(id="submission"), attr=name) if known.entries and name != "text":
             if name not in known.entries:
-                yield Remark(node.lineno, f"submission.{name}: there is no such entry ({near(name, known.entries)})")
+                yield Remark(node.lineno, f"submission.{name}: there is no such entry ({nearest(name, known.entries)})")
         case ast.Attribute(value=ast.Name(id="Cause"), attr=name) if name.isupper() and name not in Cause.__members__:
-            yield Remark(node.lineno, f"Cause.{name}: there is no such cause ({near(name, list(Cause.__members__))})")
+            yield Remark(node.lineno, f"Cause.{name}: there is no such cause ({nearest(name, list(Cause.__members__))})")
         case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=str(name))) if (
             _called(call) == "domain_of"
         ):
             if known.entries and name not in known.entries:
-                yield Remark(node.lineno, f"domain.toml has no entry {name!r} ({near(name, list(known.entries))})")
+                yield Remark(node.lineno, f"domain.toml has no entry {name!r} ({nearest(name, list(known.entries))})")
         case ast.Call() if _called(node) == "calls":
             yield from _of_calls(node, known, constants)
 
@@ -165,7 +165,7 @@ def _of_calls(call: ast.Call, known: Known, constants: Mapping[str, ast.expr]) -
         keys = [key for one in nodes if isinstance(one, ast.Dict) for key in _texts(one.keys)]
         for text in keys if what == "size" else [text for text in _texts(nodes) if text not in keys]:
             if names and text.partition(":")[0] not in names:
-                yield Remark(keyword.value.lineno, f"calls: there is no {what} {text!r} ({near(text, names)})")
+                yield Remark(keyword.value.lineno, f"calls: there is no {what} {text!r} ({nearest(text, names)})")
 
 
 def _spelled_out(expression: ast.expr, constants: Mapping[str, ast.expr]) -> Iterator[ast.AST]:
@@ -180,7 +180,7 @@ def unknown_kinds(entries: Mapping[str, EntryDomain], kinds: Collection[str]) ->
         for tensor in entry.tensors:
             for kind in tensor.values:
                 if (word := kind.partition(":")[0]) not in kinds:
-                    yield name, tensor.name, f"has the kind {word!r}, which there is not ({near(word, kinds)})"
+                    yield name, tensor.name, f"has the kind {word!r}, which there is not ({nearest(word, kinds)})"
 
 
 def _decorator(test: ast.FunctionDef, name: str) -> ast.Call | None:

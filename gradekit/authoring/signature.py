@@ -15,8 +15,7 @@ from typing import Any
 from gradekit.assignment import UsageError
 from gradekit.domain import names_in
 
-Ask = Callable[[str], str]
-"""Asks for an annotation that is not there: given a question, answers with its text."""
+Ask = Callable[[str], str]  # asks for an annotation that is not there: given a question, answers with its text
 
 _RANGE = r"(?P<least>[^.]+)\.\.(?P<most>.+?)"
 _TENSOR = re.compile(rf"\s*(?P<dtype>\w+)?\s*\[(?P<shape>[^\]]*)\]\s*(?:{_RANGE})?\s*(?P<how>in place|out|or None)?\s*")

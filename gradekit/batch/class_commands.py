@@ -91,8 +91,7 @@ def _on_workers(command: Callable[..., None]) -> Callable[..., None]:
     return count(cluster(command))
 
 
-NEEDED = ("sqlalchemy", "distributed", "yaml")
-"""What these commands import beyond what a student's gradekit needs."""
+NEEDED = ("sqlalchemy", "distributed", "yaml")  # what these commands import beyond what a student's gradekit needs
 
 
 def _complete() -> None:

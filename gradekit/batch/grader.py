@@ -51,8 +51,7 @@ INPUT_BYTES = 256 << 20
 
 MODULE = "gradekit.batch.grader"
 
-CARD = "GRADEKIT_CARD"
-"""The variable that tells a grader's process, and a cluster's worker, the UUID of its card."""
+CARD = "GRADEKIT_CARD"  # the variable that tells a grader's process, and a cluster's worker, the UUID of its card
 
 FAKE_GPU = "standin"
 

@@ -79,8 +79,7 @@ LEVELS = (
 
 HIGHEST = len(LEVELS) - 1
 
-RECOMMENDED = 2
-"""The level that a class is graded at: below it, a submission could read what lies beside the grader."""
+RECOMMENDED = 2  # the level that a class is graded at: below it, a submission could read what lies beside the grader
 
 
 @dataclass(frozen=True)

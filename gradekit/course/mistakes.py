@@ -13,7 +13,7 @@ from typing import Any
 from gradekit.assignment import Assignment, UsageError
 from gradekit.causes import Cause
 from gradekit.course.edits import EditError, edited
-from gradekit.schemas import line_of, near, read
+from gradekit.schemas import line_of, nearest, read
 
 FILE = "mistakes.toml"
 
@@ -96,7 +96,7 @@ def _expected(text: str) -> tuple[str, Cause]:
     try:
         return match[1], Cause(match[2])
     except ValueError:
-        raise MistakeError(f"there is no cause {match[2]} ({near(match[2], list(Cause))})") from None
+        raise MistakeError(f"there is no cause {match[2]} ({nearest(match[2], list(Cause))})") from None
 
 
 def all_of(assignment: Assignment) -> Iterator[Mistake]:

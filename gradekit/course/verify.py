@@ -24,8 +24,7 @@ _MOST = 3  # checks that a problem tells of
 Grade = Callable[[GradingRequest], Report]  # `gradekit.plugin.grade`, or a function with the same signature
 
 
-Found = tuple[str, str]
-"""What came of a claim: a problem, empty where it holds, and a note on what the trial left open."""
+Found = tuple[str, str]  # what came of a claim: a problem, empty where it holds, and a note on what the trial left open
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ from gradekit.program import ADDRESS_GAP, Argument, Kernel
 NAME = "CPU emulation"
 CARD = Card(NAME, "standin", -1, (0, 0), 0, 0, 0)
 
-ENDLESS = Budget(work=1 << 62, bytes=1 << 62)
-"""As a card has none, so that a kernel that hangs there hangs here."""
+ENDLESS = Budget(work=1 << 62, bytes=1 << 62)  # as a card has none, so that a kernel that hangs there hangs here
 
 _OUTSIDE = (Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE)
 

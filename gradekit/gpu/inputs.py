@@ -13,8 +13,7 @@ import torch
 from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import Input, made
 
-Argument = Input | int | float | bool | None
-"""An argument of a timed call: a spec, or a value that is passed as it is."""
+Argument = Input | int | float | bool | None  # an argument of a timed call: a spec, or a value that is passed as it is
 
 _SETS_APART = 1_000_003
 _ARGUMENTS_APART = 7919

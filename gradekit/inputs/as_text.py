@@ -17,8 +17,7 @@ from gradekit.inputs.value_kinds import poison
 
 FEW = 64  # the most elements that are written out
 
-MADE_BY_GRADEKIT = "from gradekit.inputs.spec import Input"
-"""The line that goes before an expression with `Input(`."""
+MADE_BY_GRADEKIT = "from gradekit.inputs.spec import Input"  # the line that goes before an expression with `Input(`
 
 
 def expression(spec: Input, device: str = '"cuda"') -> str:

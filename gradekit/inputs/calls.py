@@ -21,12 +21,11 @@ from gradekit.domain import ANY_DIMENSIONS, EntryDomain
 from gradekit.inputs.classes import SizeClass, classes, listed
 from gradekit.inputs.draws import UPSTREAM, Call, Draws
 from gradekit.inputs.layouts import LAYOUTS
-from gradekit.schemas import near
+from gradekit.schemas import nearest
 
 AT_MOST = 1 << 16  # elements of the largest tensor of an example, where a test says nothing
 
-Sizes = int | tuple[int, int] | Sequence[int]
-"""One size, an inclusive range, or a list of sizes that are all run."""
+Sizes = int | tuple[int, int] | Sequence[int]  # one size, an inclusive range, or a list of sizes that are all run
 
 
 def domain_of(file: str | Path) -> dict[str, EntryDomain]:
@@ -130,7 +129,7 @@ def _layouts(
     _known(entry, said if isinstance(said, Mapping) else {}, legal)
     for one in itertools.chain(*said.values()) if isinstance(said, Mapping) else said or ():
         if one.partition(":")[0] not in LAYOUTS:
-            raise ValueError(f"{entry.name}: there is no layout {one!r} ({near(one, LAYOUTS)})")
+            raise ValueError(f"{entry.name}: there is no layout {one!r} ({nearest(one, LAYOUTS)})")
 
     def chosen(name: str) -> tuple[str, ...]:
         wanted = said.get(name) if isinstance(said, Mapping) else said

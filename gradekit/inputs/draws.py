@@ -24,8 +24,7 @@ Pick = Callable[[str, Sequence[Any]], Any]  # picks one of the options of what i
 
 Call = tuple[Any, ...]
 
-UPSTREAM = "upstream"
-"""The name of the gradient of the result, among the tensors of a check that asks for gradients."""
+UPSTREAM = "upstream"  # the name of the gradient of the result, among the tensors of a check that asks for gradients
 
 OVERLAP = "overlap"  # stands behind a pair of tensors that are views of one storage, the second further on
 

@@ -15,8 +15,7 @@ GAPS = (1, 16, 3, 2, 8, 5, 7, 4, 6)
 """Widths of gaps, in elements: 16 keeps the alignment that Triton specializes for, the others break it."""
 
 
-STEPS = (3, 16, 7)
-"""Strides of vectors that are stepped: 16 lets Triton specialize a kernel for it, the others do not."""
+STEPS = (3, 16, 7)  # strides of vectors that are stepped: 16 lets Triton specialize a kernel for it, the others do not
 
 
 PLAIN_TIMES = 3  # so many times as often as any other is the plainest of several options drawn
@@ -138,7 +137,6 @@ _LAYOUTS = {
     "expanded": _Layout(_expanded, 1, lambda rank: rank + 1 if rank > 1 else 1),
 }
 PERMUTED, TRANSPOSED = "permuted", "transposed"
-BY_RANK = frozenset({PERMUTED, "stepped", "expanded"})
-"""Those whose variants are about one dimension or another."""
+BY_RANK = frozenset({PERMUTED, "stepped", "expanded"})  # those whose variants are about one dimension or another
 LAYOUTS = tuple(_LAYOUTS)
 """The names of all layouts, simplest first; those that need more dimensions leave themselves out."""

@@ -21,15 +21,14 @@ from gradekit.inputs import value_kinds
 from gradekit.inputs.layouts import is_row_major, row_major
 from gradekit.program import ITEMSIZE, View
 from gradekit.reuse import SharedCache, shared
-from gradekit.schemas import near
+from gradekit.schemas import nearest
 
 FLOATS = ("float32", "float16", "bfloat16")  # the floating-point dtypes of most assignments, simplest first
 
 _DTYPE_ORDER = {name: place for place, name in enumerate((*FLOATS, *(n for n in ITEMSIZE if n not in FLOATS)))}
 
 
-SALTED = 1 << 40
-"""Seeds from here on were made by a salt: nobody who does not know it can tell which values they give."""
+SALTED = 1 << 40  # seeds from here on were made by a salt: nobody who does not know it can tell which values they give
 
 _salt: ContextVar[int | None] = ContextVar("gradekit salt", default=None)
 
@@ -205,7 +204,7 @@ def _kept(spec: Input, made: torch.Tensor) -> torch.Tensor:
 
 def _known(kind: str, word: str, table: Any) -> None:
     if word not in table:
-        raise ValueError(f"there is no {kind} {word!r} ({near(word, table)})")
+        raise ValueError(f"there is no {kind} {word!r} ({nearest(word, table)})")
 
 
 def _sizes_from(data: Any) -> tuple[int, ...]:

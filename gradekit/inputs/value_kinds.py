@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from gradekit.schemas import near
+from gradekit.schemas import nearest
 
 Kind = Callable[[tuple[int, ...], torch.dtype, torch.Generator], torch.Tensor]  # a kind without parameters
 
@@ -40,7 +40,7 @@ def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch
     if word in WHOLE:
         return WHOLE[word](shape, _bounds(word, parameters, dtype), generator)
     if parameters or word not in PROFILES:
-        raise ValueError(f"no kind of values {name!r} ({near(name, known())})")
+        raise ValueError(f"no kind of values {name!r} ({nearest(name, known())})")
     if dtype.is_floating_point:
         return PROFILES[word](shape, dtype, generator)
     return _ints(*_integer_range(word, dtype), shape, generator)
@@ -209,8 +209,7 @@ def _neg_inf_runs(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.G
     return values.masked_fill(every // RUN != kept // RUN, -math.inf)
 
 
-RUN = 8
-"""In rows of neg_inf_runs, so many neighbours stay finite; all others are -inf, whole tiles of a long row."""
+RUN = 8  # in rows of neg_inf_runs, so many neighbours stay finite; all others are -inf, whole tiles of a long row
 
 
 def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -249,8 +248,7 @@ def _sunk(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
     return values
 
 
-STILL_SEEN = 10.0
-"""All but one of a row's exponentials are together e**-10 of that one: what float32 still tells."""
+STILL_SEEN = 10.0  # all but one of a row's exponentials are together e**-10 of that one: what float32 still tells
 
 
 def _risen(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -262,8 +260,7 @@ def _risen(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return _uniform(shape, generator) / 8 + risen[torch.arange(math.prod(shape[:-1])) % 2].view(shape)
 
 
-OVERFLOWING = 88.9
-"""exp of this is more than float32 has room for, and so is a sum of n values of exp(OVERFLOWING) / n."""
+OVERFLOWING = 88.9  # exp of this is more than float32 has room for, and so is a sum of n values of exp(OVERFLOWING) / n
 
 
 def _as_scores(kind: Kind) -> Kind:
@@ -360,8 +357,7 @@ tensor that has a range they are."""
 RANGED = ("between", "sorted", "few", "least", "most")
 
 
-FAR = "far"
-"""The kind of rows that lie by turns beside a large number (first in far:0) and around one (first in far:1)."""
+FAR = "far"  # the kind of rows that lie by turns beside a large number (first in far:0) and around one (first in far:1)
 
 
 def _far(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, number: str) -> torch.Tensor:
@@ -378,8 +374,7 @@ def _far(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator,
 SCALED = "scaled"
 """The kind of tensors whose values are positive, times the number that follows, such as "scaled:-1024"."""
 
-BEGUN = "begun"
-"""The kind of tensors whose rows begin as one kind and go on as another, such as "begun:16:ones:normal"."""
+BEGUN = "begun"  # the kind of tensors whose rows begin as one kind and go on as another, such as "begun:16:ones:normal"
 
 
 def _begun(
@@ -389,8 +384,7 @@ def _begun(
     return torch.where(at < int(count), make(first, shape, dtype, generator), make(rest, shape, dtype, generator))
 
 
-CHOSEN = "chosen"
-"""The kind of tensors that are made of a few given values, such as "chosen:cells:1:1.5;-2.0"."""
+CHOSEN = "chosen"  # the kind of tensors that are made of a few given values, such as "chosen:cells:1:1.5;-2.0"
 
 
 def _chosen(shape: tuple[int, ...], pattern: str, step: str, values: str) -> torch.Tensor:

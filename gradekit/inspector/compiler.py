@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from gradekit.compat.triton import Lowering
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
-AMD_STAGES = (*STAGES[:3], "amdgcn")
-"""AMD's assembly says all that its machine code would, so no linker is needed."""
+AMD_STAGES = (*STAGES[:3], "amdgcn")  # AMD's assembly says all that its machine code would, so no linker is needed
 
 OWN = ("__init__.py", "compat")  # the parts of gradekit that are imported for a kernel
 

@@ -6,12 +6,12 @@ header cuda_occupancy.h of the CUDA toolkit, computes with. AMD's are those of t
 LLVM's AMDGPU backend. The number of SMs is a fact of one card, named beside it.
 """
 
-import difflib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from gradekit.assignment import UsageError
+from gradekit.schemas import nearest
 
 PARTITIONS = 4  # parts of an SM with a scheduler and a quarter of the registers each: a warp stays in one
 
@@ -76,9 +76,7 @@ def target(name: str) -> Target:
     digits = name.lower().removeprefix("sm").removeprefix("_")
     found = TARGETS.get(f"sm_{digits}") or TARGETS.get(name.lower())
     if found is None:
-        near = difflib.get_close_matches(name, TARGETS, n=1, cutoff=0.8)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(TARGETS)}"
-        raise UsageError(f"no target {name!r}; {hint}")
+        raise UsageError(f"no target {name!r}; {nearest(name, TARGETS)}")
     return found
 
 

@@ -19,11 +19,9 @@ from gradekit.judge.failure import Failure, Idle, sentence
 from gradekit.judge.reference import Reference
 from gradekit.reuse import SharedCache, shared
 
-_STOPPED = (Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT)
-"""Findings after which a run has no result worth comparing."""
+_STOPPED = (Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT)  # findings after which a run has no result worth comparing
 
-OnRight = Callable[[Any, list[Reference]], None]
-"""Is told of a result that is right, and of what was expected."""
+OnRight = Callable[[Any, list[Reference]], None]  # is told of a result that is right, and of what was expected
 
 _on_right: ContextVar[OnRight | None] = ContextVar("who is told of right results", default=None)
 
@@ -87,8 +85,7 @@ def _claim(actual: Any, wanted: list[Reference]) -> Hashable | None:
     return contents, tuple(reference.key for reference in wanted)
 
 
-_right: SharedCache[Hashable, bool] = shared(1 << 17)
-"""Claims that turned out to be true."""
+_right: SharedCache[Hashable, bool] = shared(1 << 17)  # claims that turned out to be true
 
 
 def _assert_results(actual: Any, wanted: list[Reference], up_to: UpTo | None) -> None:

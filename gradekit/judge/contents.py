@@ -96,8 +96,7 @@ def nbytes(results: Sequence[Any]) -> int:
     return sum(value.numel() * value.element_size() for value in results if isinstance(value, torch.Tensor))
 
 
-LARGEST, MOST_BYTES = 1 << 20, 64 << 20
-"""Limits: bytes of one reference, bytes of all."""
+LARGEST, MOST_BYTES = 1 << 20, 64 << 20  # limits: bytes of one reference, bytes of all
 
 _SCALARS = (int, float, str, bytes, type(None), torch.dtype)
 

@@ -6,8 +6,7 @@ from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.judge.failure import Failure, NeedsPerson
 
-LONGEST_QUOTED = 400
-"""Characters of what torch says that a message has, cut between words."""
+LONGEST_QUOTED = 400  # characters of what torch says that a message has, cut between words
 
 
 def assert_operator(seen: Inspection) -> None:

@@ -30,8 +30,7 @@ Observed = Any
 """One run (gradekit.subject.runs.Observation): its `inputs`, `results`, `findings`, `counters` and `program`. With
 `substitute`, it makes of the expected results those that are judged in place of its own: see trivial.py."""
 
-Traced = Any
-"""An entry of a submission whose calls can be traced and run (gradekit.subject.subject.Entry)."""
+Traced = Any  # an entry of a submission whose calls can be traced and run (gradekit.subject.subject.Entry)
 
 
 def assert_memory_clean(observation: Observed) -> None:
@@ -177,10 +176,8 @@ def line_of(step: Step | None) -> int | None:
 
 TIMES, STEPS = 4, 2
 """Each size is so many times the one before, in so many steps; the largest is a power of two, as tiles are."""
-LARGEST = 1 << 15
-"""The largest size that is traced, where the domain promises as much."""
-ROUNDED_UP = 0.1
-"""An exponent may be off by so much: tables are rounded up to tiles."""
+LARGEST = 1 << 15  # the largest size that is traced, where the domain promises as much
+ROUNDED_UP = 0.1  # an exponent may be off by so much: tables are rounded up to tiles
 BOUNDED = 0.5
 """Or by so much between the sizes of a check's own calls, half way to the next power: tiles that become narrower as
 rows become longer let a table of parts grow, up to an end that lies beyond."""

@@ -12,8 +12,7 @@ from gradekit.findings import Finding
 from gradekit.judge.comparison import Comparison
 from gradekit.program import Program, View
 
-MOST_ROWS, MOST_COLUMNS = 24, 48
-"""Cells of a map; of a larger result, rows and columns are left out at even distances."""
+MOST_ROWS, MOST_COLUMNS = 24, 48  # cells of a map; of a larger result, rows and columns are left out at even distances
 
 MOST_SHARED = 4
 

@@ -32,8 +32,7 @@ SLOW = 0.85
 
 LEAST_ROUNDS = 6
 
-NARROW = 0.01
-"""Rounds are taken until chance moves the ratio by no more than this (relative), where the budget allows."""
+NARROW = 0.01  # rounds are taken until chance moves the ratio by no more than this (relative), where the budget allows
 
 
 class Verdict(StrEnum):
@@ -170,8 +169,7 @@ def _slow(taken: Round, usual: Mapping[str, float]) -> bool:
     return any(mhz is not None and mhz < SLOW * usual[side] for side, mhz in taken.sm_mhz.items())
 
 
-BYTES_TOLERANCE = 0.05
-"""A ceiling is the best of a few kernels, and another kernel may be a little better."""
+BYTES_TOLERANCE = 0.05  # a ceiling is the best of a few kernels, and another kernel may be a little better
 
 FLOPS_TOLERANCE = 0.25
 """More for arithmetic: a card under its power limit multiplies simple numbers faster than random ones, and short bursts

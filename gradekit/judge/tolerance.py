@@ -23,20 +23,14 @@ from torch import Tensor
 ULPS = {torch.float32: 16.0, torch.float64: 64.0}
 """The floor in units of the last place of the result, for dtypes in which intermediate values are computed too. A GPU's
 exp is off by 2 ulp, its division by 2, a product by 1/2 and a tree of sums by a few: 5 in all, times three."""
-ULPS_NARROW = 1.5
-"""The floor for float16, bfloat16 and narrower, where each step may round: half an ulp, times three."""
-ROUNDED_ONCE = 0.5
-"""What rounding to nearest moves a value by at most, in ulp."""
-OWN = 2.0
-"""The multiple of torch's own error at the element; a lucky torch is why the floor stands beside it."""
-RUNNING = 4.0
-"""The multiple of eps * scale; for sums of n terms it grows with sqrt(n), as rounding errors do."""
-TF32 = 2.0
-"""The multiple of what truncating the inputs to TF32 can change, which is itself an upper bound."""
+ULPS_NARROW = 1.5  # the floor for float16, bfloat16 and narrower, where each step may round: half an ulp, times three
+ROUNDED_ONCE = 0.5  # what rounding to nearest moves a value by at most, in ulp
+OWN = 2.0  # the multiple of torch's own error at the element; a lucky torch is why the floor stands beside it
+RUNNING = 4.0  # the multiple of eps * scale; for sums of n terms it grows with sqrt(n), as rounding errors do
+TF32 = 2.0  # the multiple of what truncating the inputs to TF32 can change, which is itself an upper bound
 
 
-_EXPONENT = 0x7FF << 52
-"""The bits of a float64 that hold its exponent."""
+_EXPONENT = 0x7FF << 52  # the bits of a float64 that hold its exponent
 
 
 def ulp(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -19,8 +19,7 @@ from gradekit.report import translation
 from gradekit.request import new_secret_seed
 from gradekit.versions import requirements, supported, version
 
-SECRET_SEED = "secret_seed"
-"""The file beside the hidden tests that holds the seed of this package's own examples."""
+SECRET_SEED = "secret_seed"  # the file beside the hidden tests that holds the seed of this package's own examples
 
 TIME = (2026, 1, 1, 0, 0, 0)  # of every member: the same input gives the same file
 

@@ -101,8 +101,7 @@ def _as_data(found: Sequence[Seen], untried: int) -> dict[str, Any]:
 
 # --- forms -----------------------------------------------------------------------------------------------------------
 
-Form = tuple[Hashable, Hashable]
-"""The form of a call, and what its kernels' constants are and which ways they went."""
+Form = tuple[Hashable, Hashable]  # the form of a call, and what its kernels' constants are and which ways they went
 
 
 def _by_form(pairs: Sequence[Example]) -> dict[Form, list[Example]]:

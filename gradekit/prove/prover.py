@@ -63,8 +63,7 @@ class ProofBudget:
     ones: bool = True
 
 
-CHECK = ProofBudget(forms=2, paths=2, further=1, branches=6, steps=1_500_000, ones=False)
-"""Of a check: about a second."""
+CHECK = ProofBudget(forms=2, paths=2, further=1, branches=6, steps=1_500_000, ones=False)  # of a check: about a second
 
 
 @dataclass

@@ -24,7 +24,7 @@ _FOR_STAFF = {
 }  # fmt: skip
 """What is raised with these is no student's, but in the tracer, where it is told as an exception of the host's code."""
 
-_LEFT_OUT = {"report/messages.py", "tracer/hints.py", "plugin/hooks.py", "plugin/options.py"}
+_LEFT_OUT = {"report/messages.py", "tracer/hints.py", "plugin/hooks.py"}
 """Files whose texts are on the page already, or are for those who run pytest."""
 
 _HELP = {"help", "metavar"}  # keywords of options, which --help shows in English

@@ -146,8 +146,7 @@ _CALLS = {
 
 MOST_LINES = 2000  # lines of source that a page shows: a longer submission is cut, and the page says so
 
-_COMMENT = re.compile(r"Line (\d+): (.+)", re.DOTALL)
-"""A note on one line of the submission: a person's comment."""
+_COMMENT = re.compile(r"Line (\d+): (.+)", re.DOTALL)  # a note on one line of the submission: a person's comment
 
 
 def source_rows(

@@ -8,8 +8,7 @@ from gradekit.report.text import clean, described, for_html, located, one_line, 
 from gradekit.report.translation import say
 from gradekit.submission import place
 
-LONGEST = 4000
-"""Characters of one text: a submission chooses how long its exceptions are, and an LMS has limits."""
+LONGEST = 4000  # characters of one text: a submission chooses how long its exceptions are, and an LMS has limits
 
 
 def explanation(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:

@@ -515,8 +515,7 @@ class Form:
 
 _SPEAKS = re.compile(rf"{LINE_IN_WORDS}|submission\.py:\d")
 _PLACE = re.compile(r'("submission\.py":)(\d+)')
-_WITHOUT = frozenset({int, float, bool, type(None), View, Scalar})
-"""Kinds of values that say nothing of lines."""
+_WITHOUT = frozenset({int, float, bool, type(None), View, Scalar})  # kinds of values that say nothing of lines
 
 
 def moved(value: T, before: str, after: str) -> T | None:

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 Schema = Mapping[str, Any]
-Place = tuple[str | int, ...]
-"""Where something stands in a file's data: keys, and places in lists counted from 0."""
+Place = tuple[str | int, ...]  # where something stands in a file's data: keys, and places in lists counted from 0
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def problems(data: Any, schema: Schema) -> Iterator[Problem]:
     return _problems(data, schema, schema, ())
 
 
-def near(word: str, known: Collection[str]) -> str:
+def nearest(word: str, known: Collection[str]) -> str:
     """What to say behind a word that is none of those `known`: the nearest of them, or all."""
     closest = difflib.get_close_matches(word, known, n=1)
     if closest:
@@ -107,7 +106,7 @@ def _of_table(data: Mapping[str, Any], part: Schema, whole: Schema, place: Place
         if key in known or other is not False:
             yield from _problems(value, known.get(key, other), whole, (*place, key))
         else:
-            yield Problem((*place, key), f"is no key ({near(key, known)})")
+            yield Problem((*place, key), f"is no key ({nearest(key, known)})")
     for key in part.get("required", []):
         if key not in data:
             closest = difflib.get_close_matches(key, [one for one in data if one not in known], n=1)
@@ -132,9 +131,9 @@ def _count(least: int, most: int | None) -> str:
 
 def _of_value(data: Any, part: Schema, place: Place) -> Iterator[Problem]:
     if "enum" in part and data not in part["enum"]:
-        yield Problem(place, f"is {data!r}, which it cannot be ({near(str(data), part['enum'])})")
+        yield Problem(place, f"is {data!r}, which it cannot be ({nearest(str(data), part['enum'])})")
     elif "pattern" in part and isinstance(data, str) and not re.search(part["pattern"], data):
-        known = f" ({near(data, part['examples'])})" if "examples" in part else ""
+        known = f" ({nearest(data, part['examples'])})" if "examples" in part else ""
         yield Problem(place, f"is {data!r}, but must be {part.get('title', part['pattern'])}{known}")
     elif not isinstance(data, str) and not part.get("minimum", data) <= data <= part.get("maximum", data):
         most = f" to {part['maximum']}" if "maximum" in part else " or more"

@@ -34,8 +34,7 @@ FLOATS = frozenset({"float()", "math", "a float"})
 
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
-Kinds = frozenset[str]
-"""What the numbers in an expression went through, by name; empty where all of them are followed."""
+Kinds = frozenset[str]  # what the numbers in an expression went through, by name; empty where all of them are followed
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,7 @@ SCHEMA = "gradekit/steps/1"
 # --- which call is played, and under which conditions it goes wrong ---------------------------------------------------
 
 
-Run = Callable[[int, Conditions], RunResult]
-"""Runs the call in one configuration (its option) under conditions."""
+Run = Callable[[int, Conditions], RunResult]  # runs the call in one configuration (its option) under conditions
 
 
 @dataclass(frozen=True)

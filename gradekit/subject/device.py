@@ -26,8 +26,7 @@ NO_GPU = "speed is timed on a GPU, and this machine has none"
 CARD_NOT_WANTED = "speed is timed on a GPU, and this run was told not to use one (--device cpu)"
 
 
-STANDIN = "standin"
-"""For tests of all around a card: the CPU engine stands in for one, and all that it times is marked."""
+STANDIN = "standin"  # for tests of all around a card: the CPU engine stands in for one, and all that it times is marked
 
 
 class NeedsCard(Exception):

@@ -150,11 +150,9 @@ def _open(verdict: ProofVerdict, seen: str) -> ProofVerdict:
     return replace(verdict, verdict=OPEN, why=why)
 
 
-NOTHING, NOT_RUN = "nothing", "not run"
-"""Why nothing was seen to go wrong: nothing does, or the call cannot be run."""
+NOTHING, NOT_RUN = "nothing", "not run"  # why nothing was seen to go wrong: nothing does, or the call cannot be run
 
-ADVICE = (GRID, TILE)
-"""What costs no points: many right kernels count rows by y, of which 65,535 are enough for them."""
+ADVICE = (GRID, TILE)  # what costs no points: many right kernels count rows by y, of which 65,535 are enough for them
 
 
 def _seen(

@@ -22,8 +22,7 @@ MAX_SOURCE_BYTES = 1 << 20  # the largest Python source that is read: a hundred 
 
 MAX_NOTEBOOK_BYTES = 32 << 20  # the largest notebook: its outputs may hold pictures
 
-MAX_BLOCKS = 100
-"""The deepest nesting of blocks at the top level: Python itself allows no more where they are indented."""
+MAX_BLOCKS = 100  # the deepest nesting of blocks at the top level: Python itself allows no more where they are indented
 
 
 class SubmissionError(Exception):

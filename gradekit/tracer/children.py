@@ -23,8 +23,7 @@ from gradekit.confine import confinement, identity, namespaces
 from gradekit.confine.confinement import Confinement, enter_root
 from gradekit.confine.paths import remove, settle_in
 
-USERS = 256
-"""How many user ids the children take in turn, as root: two that live at one time never have the same."""
+USERS = 256  # how many user ids the children take in turn, as root: two that live at one time never have the same
 
 OPEN_FILES = 256
 

@@ -9,8 +9,7 @@ import re
 import tomllib
 from pathlib import Path
 
-SHAPES = r"Cannot make_shape_compatible|Cannot broadcast"
-"""What Triton says of two blocks whose shapes do not fit."""
+SHAPES = r"Cannot make_shape_compatible|Cannot broadcast"  # what Triton says of two blocks whose shapes do not fit
 
 _FILE = Path(__file__).with_name("hints.toml")
 HINTS = tuple(tomllib.loads(_FILE.read_text(encoding="utf-8"))["errors"].items())
