@@ -145,7 +145,7 @@ def _named(node: ast.AST, known: Known, constants: Mapping[str, ast.expr]) -> It
             if name not in known.entries:
                 yield Remark(node.lineno, f"submission.{name}: there is no such entry ({nearest(name, known.entries)})")
         case ast.Attribute(value=ast.Name(id="Cause"), attr=name) if name.isupper() and name not in Cause.__members__:
-            yield Remark(node.lineno, f"Cause.{name}: there is no such cause ({nearest(name, list(Cause.__members__))})")
+            yield Remark(node.lineno, f"Cause.{name}: there is no such cause ({nearest(name, Cause.__members__)})")
         case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=str(name))) if (
             _called(call) == "domain_of"
         ):

@@ -46,7 +46,7 @@ class ClassFolder:
     @staticmethod
     def open(folder: Path, url: str | None = None, *, new: bool = False, **given: Path | None) -> ClassFolder:
         """The class in `folder`, with OUT/class.db or the store at `url`. A `roster` and a `course` may be given; else
-        they are as they were last. Raises UsageError where there is none and none is to be `new`, or no way to it."""
+        they are as they were last. Raises UsageError for none, unless a `new` one is wanted, or one out of reach."""
         if not new and not url and not (folder / "class.db").is_file():
             raise UsageError(
                 f"{folder} is no class's folder yet: `gradekit grade SUBMISSIONS -a ID -o {folder}` makes one"
@@ -110,7 +110,7 @@ class ClassFolder:
         return [self.path / name for name in texts]
 
     def _remembered(self, given: Path | None, name: str, load: Callable[[Path], Loaded]) -> Loaded | None:
-        """What `load` reads from a `given` file, which is copied to the folder, else from the copy; None for none."""
+        """What `load` reads from a `given` file, which is copied here, else from the copy; None without either."""
         own = self.path / name
         if given is None:
             return load(own) if own.is_file() else None

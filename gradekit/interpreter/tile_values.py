@@ -1,5 +1,5 @@
 """Values of a kernel for all programs at once: a tensor has the programs as its first dimension (or 1, where all have
-the same), then the tile's own; a Python number is the same for all. Integers are int64, as they are not in Triton."""
+the same), then the tile's own; a Python number is the same for all. Integers are int64, whatever they are in Triton."""
 
 from __future__ import annotations
 

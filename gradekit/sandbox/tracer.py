@@ -427,7 +427,7 @@ class Tracer:
 
 
 def _load_nothing() -> None:
-    """Losing a process by loading a submission counts against it if an empty one can be loaded. Raises Unavailable."""
+    """Losing a process by loading a submission counts against it if an empty one can be loaded; else Unavailable."""
     try:
         with Tracer(NO_SUBMISSION) as tracer:
             tracer.load()

@@ -129,7 +129,7 @@ def stop(sock: socket.socket) -> None:
 class Forker:
     """Forks processes that `become` something (given the number of the socket on which `told` reads what) for its
     peers: `peer`, those that connect to the `listening` socket, and whom they introduce. It ends when none is left and
-    none can connect. A peer that has gone takes its forks with it if this `kills`. It forks while all that `suits`."""
+    none can connect. A peer that has gone takes its forks with it if this `kills`. It forks while it `suits`."""
 
     def __init__(
         self, become: Callable[[int], NoReturn], peer: socket.socket | None = None,

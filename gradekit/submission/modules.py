@@ -24,7 +24,7 @@ _MODULE = re.compile(
 """What an import of a whole module becomes: a module with names of this source, and nothing else."""
 
 Read = Callable[[str], str | None]
-"""The text of a file by its name ("utils.py", "helpers/ops.py"), looked for beside the submission; None for none."""
+"""The text of a file by its name ("utils.py", "helpers/ops.py"), looked for beside the submission; None without one."""
 
 
 class ModuleError(ValueError):
