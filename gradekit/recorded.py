@@ -6,7 +6,6 @@ JSON, compressed and as ASCII. The text may have passed through other hands: pro
 import base64
 import binascii
 import json
-import re
 import zlib
 from collections.abc import Mapping
 
@@ -25,20 +24,6 @@ def dumps(programs: Mapping[str, Program]) -> str:
     if len(text) > LARGEST or len(data) > LARGEST_PLAIN:
         raise ProgramError(f"the programs take {len(text)} characters, and may take {LARGEST}")
     return text
-
-
-_LINE = re.compile(r"""("line": ?|\\"submission\.py\\":)(\d+)""")
-
-
-def with_lines(data: str, lines: Mapping[int, int]) -> str:
-    """A record or programs as JSON, of a submission whose `lines` stand at other numbers; text in it stays."""
-    return _LINE.sub(lambda at: at[1] + str(lines.get(int(at[2]), int(at[2]))), data)
-
-
-def moved(text: str, lines: Mapping[int, int]) -> str:
-    """What `dumps` wrote, with other lines."""
-    data = zlib.decompress(base64.b85decode(text)).decode() if text else ""
-    return base64.b85encode(zlib.compress(with_lines(data, lines).encode(), 6)).decode() if text else ""
 
 
 def loads(text: str) -> dict[str, Program]:

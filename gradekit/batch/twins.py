@@ -6,19 +6,16 @@ Python and Triton then do the same with both. Lines are those of whoever asks.
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gradekit import recorded
 from gradekit.findings import Outcome, Status
+from gradekit.sandbox.tracer import moved
 from gradekit.submission import Submission, SubmissionError, read
-from gradekit.submission.layout import LINE_IN_WORDS, code_of, moved_lines
+from gradekit.submission.layout import code_of, moved_lines
 from gradekit.wire import ForkedCache
-
-_SPEAKS = re.compile(rf'"source": \{{|{LINE_IN_WORDS}')
-"""In a record as JSON: what else than a number under the name "line" speaks of lines."""
 
 
 def asked_once(
@@ -61,15 +58,16 @@ def _told(own: Submission, text: str, result: dict[str, Any]) -> dict[str, Any] 
     than their numbers, and they differ: then it has to be graded."""
     from gradekit.batch.similar import of_source  # imports torch, which the coordinator does without
 
-    record, lines = result["record"], moved_lines(text, own.text)
-    if lines is None:
+    outcomes = {check["outcome"] for check in result["record"]["checks"]}
+    is_moved = moved_lines(text, own.text) != {}
+    if is_moved and outcomes - {Outcome.PASSED, Outcome.PENDING}:
         return None
-    if lines:
-        failed = any(check["outcome"] not in (Outcome.PASSED, Outcome.PENDING) for check in record["checks"])
-        if failed or _SPEAKS.search(json.dumps(record)):
-            return None
-        record = json.loads(recorded.with_lines(json.dumps(record), lines))
-    programs = recorded.moved(result["programs"], lines)
+    programs = recorded.loads(result["programs"]) if is_moved and result["programs"] else {}
+    told = moved((result["record"], programs), text, own.text)
+    if told is None:
+        return None
+    record, programs = told
     prints = json.dumps(json.loads(result["fingerprint"]) | of_source(own.text), separators=(",", ":"))
     record |= {"submission": own.facts(), "seconds": 0.0}
-    return result | {"record": record, "programs": programs, "fingerprint": prints}
+    waiting = recorded.dumps(programs) if programs else result["programs"]
+    return result | {"record": record, "programs": waiting, "fingerprint": prints}

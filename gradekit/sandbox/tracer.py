@@ -547,7 +547,7 @@ class _Move:
             case tuple() | list():
                 return type(value)([item if type(item) in _WITHOUT else self.of(item) for item in value])
             case dict():
-                return {key: self.of(item) for key, item in value.items()}
+                return {key: self._part(key, item) for key, item in value.items()}
             case Program():
                 kernels = dict(self._kernel(key, kernel) for key, kernel in value.kernels.items())
                 return replace(value, steps=self.of(value.steps), kernels=kernels)
@@ -565,6 +565,8 @@ class _Move:
         return replace(value, **changed)
 
     def _part(self, name: str, value: Any) -> Any:
+        if name == "source" and isinstance(value, dict):  # a record's, whose text is the line's with its comment
+            raise _SpeaksOfLines
         return self._line(value) if name == "line" else value if type(value) in _WITHOUT else self.of(value)
 
     def _line(self, line: int | None) -> int | None:

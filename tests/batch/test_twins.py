@@ -64,7 +64,7 @@ def test_a_twin_gets_the_result_with_its_own_lines_text_and_comments(tmp_path: P
     assert twin["record"]["submission"]["sha256"] != of.ask(TEXT)["record"]["submission"]["sha256"]
     (program,) = recorded.loads(twin["programs"]).values()
     (launch,) = program.launches()
-    assert launch.source == Source(13) and '"submission.py":10:5' in program.kernels["k"].ttir
+    assert launch.source == Source(13) and '"submission.py":10:5' in program.kernels[launch.kernel].ttir
     prints = json.loads(twin["fingerprint"])
     assert prints["whole"] == "w" and len(prints["comments"]) == 2
 
