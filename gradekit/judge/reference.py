@@ -16,7 +16,7 @@ from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.inputs.spec import Input, values_of
 from gradekit.judge import contents, tolerance
 from gradekit.judge.contents import versions
-from gradekit.judge.tolerance import Precision, Rounding
+from gradekit.judge.tolerance import Precision, Rounding, in_pieces
 from gradekit.reuse import Shared, SharedCache, shared
 
 Function = Callable[..., Any]
@@ -246,7 +246,7 @@ def _worked_out(asked: Asked) -> tuple[Worked, ...]:
 
     def rounded(allowances: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         every = zip(exact, narrower, allowances, strict=True)
-        return [a if dtype is None else a + tolerance.rounded_once(e, a, dtype) for e, dtype, a in every]
+        return [a if dtype is None else in_pieces(_and_rounded_once(dtype), e, a) for e, dtype, a in every]
 
     @functools.cache
     def allowances() -> list[torch.Tensor]:
@@ -260,10 +260,11 @@ def _worked_out(asked: Asked) -> tuple[Worked, ...]:
             found = [a + x.nan_to_num(0.0) for a, x in zip(found, extra, strict=True)]
         return rounded(found)
 
-    if not asked.stay and any(isinstance(a, torch.Tensor) for a in args):
+    is_all = scale is None and bound is None
+    if not is_all and not asked.stay and any(isinstance(a, torch.Tensor) for a in args):
         allowances()
     return tuple(
-        Worked(e, n, a, args, function, _again(function, args, i), lambda i=i: allowances()[i])  # type: ignore[misc]
+        Worked(e, n, a, args, function, _again(function, args, i), None if is_all else lambda i=i: allowances()[i])  # type: ignore[misc]
         for i, (e, n, a) in enumerate(zip(exact, native, rounded(before), strict=True))
     )
 
@@ -341,7 +342,11 @@ def _before_rounding(exact: torch.Tensor, native: torch.Tensor, single: torch.Te
         return torch.zeros(native.shape, dtype=torch.float64)
     if steps == "once":
         return (single.double() - exact).abs_().nan_to_num_(0.0, 0.0, 0.0)
-    return tolerance.floor(exact, single.dtype).add_(tolerance.own_error(exact, single))
+    return in_pieces(lambda e, s: tolerance.floor(e, s.dtype).add_(tolerance.own_error(e, s)), exact, single)
+
+
+def _and_rounded_once(dtype: torch.dtype) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    return lambda exact, off: tolerance.rounded_once(exact, off, dtype).add_(off)
 
 
 def _scaled(options: dict[str, Any], tensors: Sequence[Any], native: Sequence[torch.Tensor]) -> list[torch.Tensor]:

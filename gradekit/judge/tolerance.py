@@ -14,6 +14,7 @@ rounding, which is half an ulp: a second rounding on the way does not fit beside
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,6 +32,21 @@ TF32 = 2.0  # the multiple of what truncating the inputs to TF32 can change, whi
 
 
 _EXPONENT = 0x7FF << 52  # the bits of a float64 that hold its exponent
+
+
+_PIECE = 1 << 16
+"""Elements whose float64 and some temporaries a core's cache holds."""
+
+
+def in_pieces(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """What `function`, which treats each element by itself, makes of tensors of one shape (float64): of millions of
+    elements in a third of the time, and without temporaries as large as these."""
+    if tensors[0].numel() <= _PIECE or not all(tensor.is_contiguous() for tensor in tensors):
+        return function(*tensors)
+    made = torch.empty(tensors[0].shape, dtype=torch.float64)
+    for whole, *parts in zip(*(tensor.view(-1).split(_PIECE) for tensor in (made, *tensors)), strict=True):
+        whole.copy_(function(*parts))
+    return made
 
 
 def ulp(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

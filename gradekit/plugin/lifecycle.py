@@ -128,6 +128,8 @@ class GradingPlugin:
             check = check_results.check_of(item, self.run, error, evidence)
             _as_pytest_says(report, check, item)
             self._record(check, evidence, error)
+            if error is None and CHECK in item.stash:
+                del item.stash[CHECK]  # and with it the references of its calls, which a cache may have let go
         return report
 
     def _record(self, check: Check, evidence: check_results.CheckEvidence, error: BaseException | None) -> None:
