@@ -11,7 +11,6 @@ import platform
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -227,9 +226,8 @@ def isolation() -> Item:
 
 def gpu() -> Item:
     """The GPU, for what only a GPU can measure."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch says that numpy is missing, which nothing here needs
-        import torch
+    import torch
+
     from gradekit.subject.device import Device
 
     if torch.cuda.is_available():

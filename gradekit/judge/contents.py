@@ -18,7 +18,7 @@ import torch
 
 from gradekit.compat.torch import changes
 from gradekit.inputs.spec import Input, sharing
-from gradekit.reuse import LruCache
+from gradekit.reuse import LruCache, is_keeping
 
 
 class Content(NamedTuple):
@@ -96,7 +96,9 @@ def nbytes(results: Sequence[Any]) -> int:
     return sum(value.numel() * value.element_size() for value in results if isinstance(value, torch.Tensor))
 
 
-LARGEST, MOST_BYTES = 1 << 20, 64 << 20  # limits: bytes of one reference, bytes of all
+LARGEST, MOST_BYTES = 1 << 20, 64 << 20
+"""Limits: bytes of one reference, and of all that the submissions of a process share: the next check of one seldom has
+the inputs of another, and is left a quarter."""
 
 _SCALARS = (int, float, str, bytes, type(None), torch.dtype)
 
@@ -146,7 +148,8 @@ class TensorCache:
 
     def __init__(self, tensors: Callable[[Any], list[torch.Tensor]]) -> None:
         self._tensors = tensors
-        self._entries: LruCache[Hashable, tuple[Any, list[int]]] = LruCache(MOST_BYTES, self._bytes, LARGEST)
+        most = MOST_BYTES if is_keeping() else MOST_BYTES // 4
+        self._entries: LruCache[Hashable, tuple[Any, list[int]]] = LruCache(most, self._bytes, LARGEST)
 
     def get_or_make(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The value of `key`: the cached one, or else what `make()` gives."""

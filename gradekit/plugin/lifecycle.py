@@ -13,7 +13,7 @@ from gradekit.plugin.check_results import BrokenOff
 from gradekit.plugin.check_run import CHECK, CheckRun, evidence_of, run_secretly
 from gradekit.plugin.check_workers import CheckWorkers
 from gradekit.plugin.design import drawn_by
-from gradekit.plugin.run_state import RUN, GradingRun
+from gradekit.plugin.run_state import RUN, GradingRun, return_freed
 from gradekit.report.text import counted
 
 _Reported = Generator[None, pytest.TestReport, pytest.TestReport]
@@ -130,6 +130,7 @@ class GradingPlugin:
             self._record(check, evidence, error)
             if error is None and CHECK in item.stash:
                 del item.stash[CHECK]  # and with it the references of its calls, which a cache may have let go
+            return_freed()
         return report
 
     def _record(self, check: Check, evidence: check_results.CheckEvidence, error: BaseException | None) -> None:

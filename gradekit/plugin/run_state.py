@@ -11,7 +11,6 @@ import itertools
 import os
 import time
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -259,12 +258,18 @@ def seldom_returned() -> Iterator[None]:
         libc.malloc_trim(0)
 
 
+def return_freed() -> None:
+    """Memory that was freed between pieces in use goes back to the system too, where the environment asks for a heap
+    that gives back (MALLOC_TRIM_THRESHOLD_)."""
+    libc = ctypes.CDLL(None)
+    if "MALLOC_TRIM_THRESHOLD_" in os.environ and hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
+
+
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """While open, torch computes on one thread: for small examples, on two busy cores, in a quarter of the time."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch says that numpy is not there, needlessly
-        import torch
+    import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)

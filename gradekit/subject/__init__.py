@@ -32,6 +32,6 @@ class Limit:
     WRITTEN = 64  # numbers that the host writes out as a tensor; different floats that it hands on one at a time
     PLACES = 1024  # integers that it hands on one at a time, where each goes another step on than all before it
 
-    REMEMBERED_BYTES = 128 << 20  # results kept for the next check: the whole grader must stay under 1.5 GiB
+    REMEMBERED_BYTES = 32 << 20  # results kept for the next check: a grader must do with a container's 768 MiB
     CLASS_BYTES = 64 << 20  # run records that the graders of a class share
     CONFIGURATION_BYTES = 1 << 28  # results that differ between the configurations of one call
