@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.engine.casts import round_to_tf32
 from gradekit.interpreter.tile_values import NotWalked, TileBlocks, aligned, chosen, computed, converted, tile_of
 from gradekit.program import MOST_IN_A_TILE
 
@@ -135,11 +136,15 @@ def _outermost(function: Callable[..., Tensor], nothing: float) -> Callable[...,
     return applied
 
 
-def _dot(input: Any, other: Any, acc: Any = None, **_: Any) -> Tensor:
+def _dot(input: Any, other: Any, acc: Any = None, input_precision: Any = None, **given: Any) -> Tensor:
+    """A product of matrices, of float32 as tf32 unless another precision is asked for."""
     if not isinstance(input, Tensor) or not isinstance(other, Tensor) or input.dim() < 3 or other.dim() < 3:
         raise NotWalked("a product of no matrices")
     if input.shape[-1] != other.shape[-2] or input.dtype != other.dtype:
         raise NotWalked("matrices that do not fit")
+    is_tf32 = input_precision == "tf32" or input_precision is None and given.get("allow_tf32", True)
+    if input.dtype is torch.float32 and is_tf32:
+        input, other = round_to_tf32(input), round_to_tf32(other)
     found = torch.matmul(input.float(), other.float())
     if isinstance(acc, Tensor) and acc.shape[1:] != found.shape[1:]:
         raise NotWalked("an accumulator that does not fit")
@@ -219,8 +224,9 @@ def _power(x: Any, y: Any) -> Tensor:
 
 
 def _histogram(input: Tensor, num_bins: int, mask: Tensor | None = None) -> Tensor:
-    found = torch.zeros(input.shape[0], *_sized(num_bins), dtype=torch.int32)
     counted = torch.ones_like(input, dtype=torch.bool) if mask is None else mask
+    input, counted = torch.broadcast_tensors(input, counted)
+    found = torch.zeros(input.shape[0], *_sized(num_bins), dtype=torch.int32)
     return found.scatter_add_(1, (input % num_bins).long(), counted.int())
 
 

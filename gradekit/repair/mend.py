@@ -53,7 +53,8 @@ class Clues:
 class Mend:
     """`edits` that belong together, none of which moves a line, of a `kernel` or, where that is "", of host code.
     `sentence` tells what is wrong, `hint` the way out; `line` is to blame; `rank` is lower for what is more specific;
-    `cause` is None where what was seen says it as well.
+    `cause` is None where what was seen says it as well. Of what no words tell, brackets, it `shows` the line as it is
+    then.
     """
 
     family: Family
@@ -64,6 +65,7 @@ class Mend:
     hint: str
     cause: Cause | None = None
     kernel: str = ""
+    shows: bool = False
 
     def applied(self, text: str) -> str:
         """The text after all edits."""

@@ -63,12 +63,12 @@ class MendTries:
         """Whether the failing call makes a mistake in memory that no call of the submission has made."""
         return any(cause.traits & IN_MEMORY for cause in self._mine - self._known)
 
-    def after(self, text: str) -> MendTries | None:
+    def after(self, text: str, most: int | None = None) -> MendTries | None:
         """The same for another text, with an example that fails for it: the simplest one that a walk finds wrong, else
-        the first of this check or of another; behind what goes wrong in memory, one whose values do. None where none
-        does."""
+        the first of this check or of another; behind what goes wrong in memory, or up to the number `most` behind
+        whatever does, one whose values do. None where none does."""
         subject, found = self.subject_of(text), None
-        for example in self._simplest_wrong(text) if self.check.example is not None else ():
+        for example in itertools.islice(self._simplest_wrong(text), most) if self.check.example is not None else ():
             subject.forget_calls()
             error = example.run(subject)
             if is_too_long(error):
@@ -76,7 +76,7 @@ class MendTries:
             if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
                 failed = self._failed_in(example, error, subject)
                 found = failed if found is None or error.comparison is not None else found
-                if error.comparison is not None or not error.cause.traits & IN_MEMORY:
+                if error.comparison is not None or not (most or error.cause.traits & IN_MEMORY):
                     break
             elif error is not None and example in self.check.tried:
                 break
@@ -95,14 +95,8 @@ class MendTries:
         compared in the failing one: it went wrong in memory, or launched no kernel. None where none is found."""
         if self.error.comparison is not None or self.clues.lines:
             return self
-        subject = self.subject_of(self.text)
-        for example in itertools.islice(self._simplest_wrong(self.text), Limit.RUN_OF_OTHERS):
-            subject.forget_calls()
-            error = example.run(subject)
-            is_compared = isinstance(error, Failure) and error.comparison is not None
-            if isinstance(error, Failure) and is_compared and subject.calls[-1].observation is not None:
-                return MendTries(self._failed_in(example, error, subject), self.texts, self.text)
-        return None
+        found = self.after(self.text, Limit.RUN_OF_OTHERS)
+        return found if found is not None and found.error.comparison is not None else None
 
     def _simplest_wrong(self, text: str) -> Iterator[Example]:
         """The check's examples, further ones and those of other checks that a walk does not find right: what it finds

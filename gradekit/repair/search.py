@@ -7,7 +7,10 @@ the first that the next one tries, and what has failed at one is the last, where
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
@@ -21,7 +24,7 @@ from gradekit.repair.other_checks import OtherChecks
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit, Rank, Work
 from gradekit.source.draft import draft_of, settled_lines
-from gradekit.submission.parsed_source import ParsedSource, called, meaning
+from gradekit.submission.parsed_source import ParsedSource, called, meaning, shown
 
 RIGHT, RIGHT_IN_PART = (
     "this example and others are right",
@@ -87,7 +90,8 @@ class Mending:
             self._needed.add(mend)
         if mend in self._diagnoses:
             return self._diagnoses[mend]
-        return diagnosis_of(mend, clues, RIGHT_IN_PART if mend in self.in_part else RIGHT)
+        tried, proof = mend.applied(self.text), RIGHT_IN_PART if mend in self.in_part else RIGHT
+        return diagnosis_of(mend, self.text, tried, clues, proof)
 
     def found(self, clues: Clues, tries: MendTries) -> Mend | None:
         """The first mend that makes everything right, or else one that is right beside another mistake."""
@@ -220,10 +224,34 @@ class Mending:
         ]  # fmt: skip
 
 
-def diagnosis_of(mend: Mend, clues: Clues, proof: str) -> Diagnosis:
-    """What a tutor says of a mend, with what shows that it is right."""
-    hint = f"{mend.hint} (with this alone changed, {proof})"
+def diagnosis_of(mend: Mend, text: str, tried: str, clues: Clues, proof: str) -> Diagnosis:
+    """What a tutor says of a mend of a text, with what was `tried`, and what shows that this is right."""
+    hint = f"{mend.hint} ({_changed(mend, text, tried)}, {proof})"
     return Diagnosis(mend.cause or clues.likeliest, mend.sentence, mend.line or None, hint)
+
+
+def _changed(mend: Mend, text: str, tried: str) -> str:
+    """The lines in which a text differs from what was `tried`, as they are there unless a mend says so and all that is
+    new in them."""
+    pairs = enumerate(zip(text.splitlines(), tried.splitlines(), strict=False), 1)
+    apart = {line: (old.strip(), new.strip()) for line, (old, new) in pairs if old != new}
+    before, after = (_words("\n".join(one)) for one in zip(*apart.values(), strict=True))
+    said = _words(f"{mend.sentence} {mend.hint}")
+    if mend.shows or after - before - said or {*map(str, apart)} - said - {str(mend.line)}:
+        return f"with {' and '.join(f'line {line} as {_as_tried(*pair)}' for line, pair in apart.items())}"
+    *most, last = map(str, apart)
+    return f"with lines {', '.join(most)} and {last} changed" if most else "with this alone changed"
+
+
+def _as_tried(before: str, after: str) -> str:
+    """A line as it was tried, without the brackets that an edit puts around itself; what is new is never cut off."""
+    with contextlib.suppress(SyntaxError):  # of one of several lines, or of a head
+        after = after if after.endswith(",") else ast.unparse(ast.parse(after))
+    return shown(after, Limit.SENTENCE_TEXT, at=len(os.path.commonprefix([before, after])))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*|\d+", text))
 
 
 def is_of_memory(mend: Mend, clues: Clues) -> bool:

@@ -5,7 +5,6 @@ the line alone is told: another of these is often right by chance, and the line 
 """
 
 import ast
-import contextlib
 import copy
 import re
 from collections import Counter
@@ -174,17 +173,11 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
     every = tuple(dict.fromkeys(edit for edit in edits if edit is not None))
     follows = consequence(change.within, change.node, source) if not change.at else ""  # the node is where it is put in
     sentence = change.sentence + reason(change, source) + follows
-    mend = Mend(
-        Family.FORMULA, Rank.SCREENED, change.line, every, sentence, change.hint, change.cause, kernel=change.within
-    )
     is_brackets = change.kind in (ChangeKind.BRACKET, ChangeKind.IDLE_SIDE)  # which are seen from the whole alone
-    parts = ((one.new, source.of(one.node)) for one in change.parts if not isinstance(one.node, ast.stmt))
-    unsaid = (_words(new) - _words(old) - _words(f"{change.sentence} {change.hint}") for new, old in parts)
-    return replace(mend, hint=as_changed(mend, source, change.hint)) if is_brackets or any(unsaid) else mend
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w*|\d+", text))
+    return Mend(
+        Family.FORMULA, Rank.SCREENED, change.line, every, sentence, change.hint, change.cause, change.within,
+        shows=is_brackets,
+    )  # fmt: skip
 
 
 def _edit(change: Change, source: ParsedSource) -> Edit | None:
@@ -202,18 +195,8 @@ def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
     where = change.sentence[:1].lower() + change.sentence[1:]
     if not is_one:
         where = f"line {mend.line} has {shown(source.text.splitlines()[mend.line - 1].strip())}."
-    says, hint = f"Something is wrong where {where}", as_changed(mend, source, LOOK)
-    return replace(mend, rank=Rank.SCREENED if is_one else Rank.OF_SEVERAL, sentence=says, hint=hint)
-
-
-def as_changed(mend: Mend, source: ParsedSource, hint: str) -> str:
-    """A hint that says where to look, with the first line that a mend edits as it is then."""
-    after, start = mend.applied(source.text).encode("utf-8"), min(edit.start for edit in mend.edits)
-    begin, end = after.rfind(b"\n", 0, start) + 1, after.find(b"\n", start)
-    line = after[begin : end if end >= 0 else len(after)].decode("utf-8").strip()
-    with contextlib.suppress(SyntaxError):  # of one of several lines, or of a head
-        line = ast.unparse(ast.parse(line))  # without the brackets that an edit puts around itself
-    return f"{hint}: {shown(line, at=start - begin)}"
+    rank = Rank.SCREENED if is_one else Rank.OF_SEVERAL
+    return replace(mend, rank=rank, sentence=f"Something is wrong where {where}", hint=LOOK, shows=True)
 
 
 def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
@@ -224,14 +207,14 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         return []
     largest_first = sorted(found, key=lambda change: len(source.of(change.node)), reverse=True)[: Limit.SURVIVORS]
     mends = mends_each(largest_first, source)
-    name, hint = names.pop(), "see in the formula where in this line it belongs; for example"
+    name, hint = names.pop(), "see in the formula where in this line it belongs"
     if any(change.cause is Cause.IGNORES_STRIDES for change in found):
-        hint = "multiply each index by the stride of its dimension; for example"
+        hint = "multiply each index by the stride of its dimension"
     operators = {_operator(change) for change in found}
     how = _LACKED.get(operators.pop(), "") if len(operators) == 1 else ""
     says = lambda at: f"`{name}` is missing {how}, in line {at}." if how else f"`{name}` is missing from line {at}."
     rank = Rank.SCREENED if how else Rank.OF_SEVERAL
-    return [replace(one, rank=rank, sentence=says(one.line), hint=as_changed(one, source, hint)) for one in mends]
+    return [replace(one, rank=rank, sentence=says(one.line), hint=hint, shows=True) for one in mends]
 
 
 def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
@@ -251,11 +234,10 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> list[Me
     where = f"most likely in line {line}" if len(rest) > 1 else f"in line {line} or in line {rest[0]}"
     unused = ", which the kernel never uses," if all(change.kind is ChangeKind.IDLE for change in mine) else ""
     says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
-    hint = "put it there, or where the result of that line is used; for example"
+    hint = "put it there, or where the result of that line is used"
     for one in [one for one in others if one.kind is ChangeKind.NUMBER][:1]:
-        hint = f"put it there, or take {one.new} for {source.of(one.node)} in line {one.line}; for example"
-    as_told = lambda mend: replace(mend, rank=Rank.OF_SEVERAL, sentence=says, hint=as_changed(mend, source, hint))
-    return [as_told(mend) for mend in mends]
+        hint = f"put it there, or take {one.new} for {source.of(one.node)} in line {one.line}"
+    return [replace(mend, rank=Rank.OF_SEVERAL, sentence=says, hint=hint, shows=True) for mend in mends]
 
 
 def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:

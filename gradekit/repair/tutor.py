@@ -5,7 +5,6 @@ The edited text comes from the student's, so it runs where that ran: in the conf
 the diagnosis; the check has failed before, and earns nothing by it.
 """
 
-import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,10 +18,8 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck, is_too_long
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
-from gradekit.repair.idioms.patterns import differences
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
-from gradekit.repair.operators.words import hint_of, sentence_of
 from gradekit.repair.other_checks import OtherChecks, fail_alike
 from gradekit.repair.search import RIGHT, Mending, diagnosis_of, is_of_memory
 from gradekit.repair.survivor_mends import LOOK
@@ -31,7 +28,7 @@ from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit
 from gradekit.source.draft import draft_of
 from gradekit.subject.subject import Call
-from gradekit.submission.parsed_source import Edit, ParsedSource, shown
+from gradekit.submission.parsed_source import Edit
 
 
 class Tutor:
@@ -89,7 +86,7 @@ class Tutor:
         for check, mend in ((check, mend) for check, mend in said if mend != best and check.name in after[best]):
             if after[best][check.name] is None and (mend is None or made_right(mend) < made_right(best)):
                 one, known = MendTries(check, self._texts, self._mending.text), self._mending.remembered(best)
-                found[check.name] = known or self._with_numbers(one, best) or diagnosis_of(best, one.clues, RIGHT)
+                found[check.name] = known or self._with_numbers(one, best) or self._told(best, one)
         failed = [name for name, error in after[best].items() if isinstance(error, Failure) and not is_too_long(error)]
         wrong = [check for check, mend in said if mend is None and check.name not in found and check.name in failed]
         if wrong and all(mend in (None, best) for _, mend in said):
@@ -178,7 +175,7 @@ class Tutor:
                     continue
                 is_new = (after := tries.after(text)) is None and half not in mending.in_part
                 if is_new and tries.is_right(text) and tries.holds(half) is OtherChecks.ALL:
-                    return self._remembered(half, text, diagnosis_of(half, tries.clues, RIGHT))
+                    return self._told(half, tries)
                 if after is None or (second := mending.on_top(half)) is None:
                     continue
                 other = second.found(after.clues, after)
@@ -186,14 +183,13 @@ class Tutor:
                     continue  # a change that nobody can name explains nothing beside another
                 both, apart = other.applied(second.text), without(half, other, mending.text)
                 alone = apart.applied(mending.text) if apart is not None else None
-                if (one := in_one_name(mending.text, both, half)) is not None:
-                    return self._remembered(half, both, diagnosis_of(one, tries.clues, RIGHT))
                 if is_one(half, other, mending.text) or alone is not None and self._follows(half, other, after, alone):
-                    return self._remembered(half, both, diagnosis_of(as_one(half, other), tries.clues, RIGHT))
+                    return self._told(as_one(half, other), tries, both)
                 if alone is None or not tries.is_right(alone):
-                    return self._remembered(half, both, diagnosis_of_both(half, other, tries.clues))
-                if tries.holds(other) is OtherChecks.ALL:  # the first of the two was right by chance
-                    return self._remembered(other, alone, diagnosis_of(other, tries.clues, RIGHT))
+                    if tries.is_right(both):  # the second was looked for at another example
+                        return self._told(of_both(half, other), tries, both)
+                elif tries.holds(other) is OtherChecks.ALL:  # the first of the two was right by chance
+                    return self._told(other, tries, alone)
         return None
 
     def _follows(self, half: Mend, other: Mend, after: MendTries, alone: str) -> bool:
@@ -209,9 +205,12 @@ class Tutor:
         before, now = (example.run(after.subject_of(text)) for text in (self._mending.text, alone))
         return before is not None and now is not None and fail_alike(before, now)
 
-    def _remembered(self, mend: Mend, text: str, found: Diagnosis) -> Diagnosis:
-        """A diagnosis, which other checks have, too, that the same text makes right."""
-        self._mending.remember(mend_of_both(self._mending.text, text, mend), found)
+    def _told(self, mend: Mend, tries: MendTries, tried: str = "") -> Diagnosis:
+        """What is said of a mend, or of a text that was `tried`, with which everything is right: other checks that it
+        makes right have the same diagnosis."""
+        text, tried = self._mending.text, tried or mend.applied(self._mending.text)
+        found = diagnosis_of(mend, text, tried, tries.clues, RIGHT)
+        self._mending.remember(mend_of_both(text, tried, mend), found)
         return found
 
     def close(self) -> None:
@@ -273,20 +272,6 @@ def is_one(half: Mend, other: Mend, text: str) -> bool:
     return all(map(is_within, other.edits)) or _say_the_same(half, other)
 
 
-def in_one_name(text: str, both: str, half: Mend) -> Mend | None:
-    """One of two mends, in words of both, where these only put one name or number in the place of another."""
-    source = ParsedSource(text)
-    try:
-        apart = differences(source.tree.body, ast.parse(both).body)
-    except ValueError:  # with several statements more, it is no name
-        return None
-    if len(apart) != 1 or not all(isinstance(one, (ast.Name, ast.Constant)) for one in (apart[0].node, apart[0].new)):
-        return None
-    at = source.line(source.span(apart[0].node)[0])
-    says = sentence_of("number", it=source.of(apart[0].node), place=shown(text.splitlines()[at - 1].strip()))
-    return replace(half, line=at, sentence=f"Line {at} {says}", hint=hint_of("name", name=ast.unparse(apart[0].new)))
-
-
 def _say_the_same(half: Mend, other: Mend) -> bool:
     """Whether two mends of a line differ in names and numbers alone."""
     one, two = (re.sub(r"`[^`]*`", "_", mend.sentence).split() for mend in (half, other))
@@ -300,18 +285,17 @@ def as_one(half: Mend, other: Mend) -> Mend:
         both = f"{half.sentence} The same is true there: {_lower(other.sentence)}"
         return replace(half, sentence=both, hint=f"{half.hint}; {other.hint}")
     wrong = _names(half.edits) & set(re.findall(r"\w+", f"{half.sentence} {half.hint}"))
-    return replace(half, hint=other.hint) if wrong else half
+    return replace(half, hint=other.hint if wrong else half.hint, shows=True)
 
 
 def _names(edits: Iterable[Edit]) -> set[str]:
     return {name for edit in edits for name in re.findall(r"[A-Za-z_]\w*", edit.new)}
 
 
-def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
-    """What is said of both."""
-    hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
-    cause, line = one.cause or other.cause or clues.likeliest, one.line or other.line or None
-    return Diagnosis(cause, _with_another(one, other.sentence), line, hint)
+def of_both(one: Mend, other: Mend) -> Mend:
+    """The first, in words of both."""
+    says, hint = _with_another(one, other.sentence), f"first: {one.hint}; then: {other.hint}"
+    return replace(one, cause=one.cause or other.cause, line=one.line or other.line, sentence=says, hint=hint)
 
 
 def _with_another(mend: Mend, other: str) -> str:

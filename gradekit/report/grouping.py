@@ -13,7 +13,7 @@ from gradekit.submission import line_of
 
 CheckRecord = Mapping[str, Any]
 
-_MADE_RIGHT = "(with this alone changed, this example and others are right)"
+_MADE_RIGHT = ", this example and others are right)"
 """How the hint of a change ends that was tried."""
 
 _EXPLAINS = {"missing-mask": ("out-of-bounds-load", "out-of-bounds-store")}

@@ -38,6 +38,18 @@ def test_a_histogram_counts_numbers_by_their_low_bits_and_under_its_mask() -> No
     counts = returned(walk, "return tl.histogram(x, 4)", x=torch.tensor([[0, 3, 3, 7, -1]]))
     masked = returned(walk, "return tl.histogram(x, 4, mask=x > 0)", x=torch.tensor([[0, 3, 3, 7, -1]]))
     assert (counts.tolist(), masked.tolist()) == ([[1, 0, 0, 4]], [[0, 0, 0, 3]])
+    mask = torch.tensor([[True, True], [True, False]])
+    of_each = returned(walk, "return tl.histogram(x, 4, mask=mask)", x=torch.tensor([[0, 3]]), mask=mask)
+    assert of_each.tolist() == [[1, 0, 0, 1], [1, 0, 0, 0]], "one tile, and a mask for each program"
+
+
+@pytest.mark.parametrize(("more", "is_exact"), [
+    ("", False), (', input_precision="tf32"', False), (', input_precision="ieee"', True), (", allow_tf32=False", True),
+])
+def test_a_product_of_matrices_is_rounded_as_the_engine_does(more: str, is_exact: bool) -> None:
+    x = torch.full((1, 16, 16), 1 + 2.0**-12)
+    found = returned(kernel_walk(), f"return tl.dot(x, x{more})", x=x)
+    assert bool((found == torch.matmul(x, x)).all()) is is_exact and (is_exact or found.unique().tolist() == [16.0])
 
 
 @pytest.mark.parametrize("text", ["return -7 // 2", "return -7 % 2", "return tl.arange(0, 6)", "return tl.zeros((3,))"])

@@ -371,8 +371,8 @@ def test_two_mends_that_were_right_are_the_first_that_another_check_tries_and_to
     mending, mend = Mending(ROWS), mend_of_both(ROWS, both, half)
     assert mend.applied(ROWS) == both
     mending.work.tried.spend(mending.work.tried.left)
-    mending.remember(mend, diagnosis_of(half, CLUES, RIGHT))
-    assert diagnosis(mending, CLUES, Tries(lambda text: text == both)) == diagnosis_of(half, CLUES, RIGHT)
+    mending.remember(mend, diagnosis_of(half, ROWS, both, CLUES, RIGHT))
+    assert diagnosis(mending, CLUES, Tries(lambda text: text == both)) == diagnosis_of(half, ROWS, both, CLUES, RIGHT)
 
 
 def test_what_starred_strides_give_is_no_length_whichever_tensor_has_which() -> None:

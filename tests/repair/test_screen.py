@@ -13,9 +13,11 @@ from gradekit.interpreter.shown_call import ShownCall
 from gradekit.interpreter.tile_values import kind_of
 from gradekit.interpreter.walk import Substitution
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
+from gradekit.repair.mend import Clues
 from gradekit.repair.operators.all_changes import changes_of
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.screen import Screen, is_static, parsed
+from gradekit.repair.search import RIGHT, diagnosis_of
 from gradekit.repair.survivor_mends import mend_of, mends_of
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
@@ -132,7 +134,9 @@ def test_a_hint_has_all_that_its_mend_puts_in() -> None:
     (node,) = (one for one in ast.walk(source.tree) if getattr(one, "lineno", 0) and ast.unparse(one) == "tl.max(v)")
     change = Change(ChangeKind.AXIS, "f", node, "tl.max(v, axis=1)[:, None]", "Line 1 reduces `v` by `tl.max`.", "name the axis: axis=1")
     mend = mend_of(change, source)
-    assert mend is not None and "tl.max(v, axis=1)[:, None]" in mend.hint
+    assert mend is not None
+    said = diagnosis_of(mend, text, mend.applied(text), Clues(frozenset(), ()), RIGHT)
+    assert "tl.max(v, axis=1)[:, None]" in said.hint
 
 
 def test_of_failing_calls_the_one_with_more_elements_decides() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gradekit.causes import Cause
 from gradekit.repair.mend import Clues, Family, Mend
-from gradekit.repair.tutor import as_one, diagnosis_of_both, in_one_name, is_one, launch_missing, without
+from gradekit.repair.tutor import as_one, is_one, launch_missing, of_both, without
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import Edit
 from tests.graded import failed_checks, record_of
@@ -53,19 +53,10 @@ def test_two_mends_that_say_the_same_of_neighbours_in_a_line_are_one_mistake() -
     assert "line 1 uses `c` for `y`" in as_one(first, second).sentence
 
 
-def test_two_mends_that_only_put_one_name_in_the_place_of_another_are_one_mistake() -> None:
-    first = mend_of(TEXT, "row", "row + i", "Line 1 has no `i`.")
-    one = in_one_name(TEXT, "a = b + i * c", first)
-    assert one is not None and one.sentence == f"Line 1 has row in `{TEXT}`." and one.hint == "try `i` in its place"
-    assert in_one_name(TEXT, "a = d + i * c", first) is None
-    assert in_one_name(TEXT, "a = b + (i + 1) * c", first) is None
-    assert in_one_name(TEXT, "a = b + i * c; d = a; e = d", first) is None, "statements are added"
-
-
 def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> None:
     one = Mend(Family.MASK, 1, 12, (), "Line 12 has no mask.", "give it one", Cause.MISSING_MASK)
     other = Mend(Family.SUM, 1, 30, (), "Line 30 sums nothing.", "sum it")
-    said = diagnosis_of_both(one, other, Clues(frozenset(), ()))
+    said = of_both(one, other)
     assert said.sentence == (
         "There are two mistakes. Line 12 has no mask. With that put right, there is another: line 30 sums nothing."
     )

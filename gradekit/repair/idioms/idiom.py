@@ -80,8 +80,9 @@ class Idiom:
         for hint in dict.fromkeys(mend.hint for mend in every) if self.together else ():
             alike = [mend for mend in every if mend.hint == hint]
             if len(alike) > 1:
-                edits = tuple(dict.fromkeys(edit for mend in alike for edit in mend.edits))
-                yield replace(alike[0], rank=self.rank + 1, edits=edits)
+                every_edit = tuple(dict.fromkeys(edit for mend in alike for edit in mend.edits))
+                says = " ".join(dict.fromkeys(mend.sentence for mend in alike))
+                yield replace(alike[0], rank=self.rank + 1, edits=every_edit, sentence=says)
 
     def _at(self, scope: Scope, root: Root) -> list[Mend]:
         node, known = root

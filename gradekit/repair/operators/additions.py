@@ -15,9 +15,9 @@ from gradekit.source.kernel import ACCESSES, counter_of, counts_steps, head_of, 
 from gradekit.submission.parsed_source import called, shown
 
 _WRAPS = (
-    ("tl.exp({})", "exp"), ("-{}", "minus"), ("(1.0 / {})", "inverse"), ("tl.sqrt({})", "root"),
-    ("({} * {})", "square"), ("tl.log({})", "log"), ("tl.trans({})", "trans"), ("(1 - {})", "less"),
-    ("tl.exp2({})", "exp2"), ("(2 * {})", "twice"), ("(0.5 * {})", "half"), ("(1.0 + {})", "more"),
+    ("tl.exp({})", "function"), ("-{}", "minus"), ("(1.0 / {})", "inverse"), ("tl.sqrt({})", "root"),
+    ("({} * {})", "square"), ("tl.log({})", "function"), ("tl.trans({})", "function"), ("(1 - {})", "less"),
+    ("tl.exp2({})", "function"), ("(2 * {})", "twice"), ("(0.5 * {})", "half"), ("(1.0 + {})", "more"),
 )  # fmt: skip
 """What may be missing around an expression, and the role of that in the table of words."""
 
@@ -48,9 +48,8 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
     if kind.of == "float" and not isinstance(node, ast.Constant) and called(node) not in ("tl.zeros", "tl.full"):
         for form, role in _WRAPS:
             if form != "tl.trans({})" or len(kind.shape) == 2:
-                number = _LACKED.get(form)
-                holes = {"part": part, "number": number, "place": site.context(node), "it": site.source.of(node)}
-                told = words(f"around-{role}", **holes)
+                holes = {"part": part, "number": _LACKED.get(form), "function": form.removesuffix("({})")}
+                told = words(f"around-{role}", place=site.context(node), it=site.source.of(node), **holes)
                 new, built = form.format(text, text), _around(form, node)
                 squared = node.id if isinstance(node, ast.Name) and form == "({} * {})" else ""
                 lacks = _LACKED.get(form, squared)
@@ -225,7 +224,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
             continue
         if name in mine and kind.of != "float":
             continue
-        says, right = sentence_of("lacks", part=part, place=place), _tree(one)
+        says, right = sentence_of("number", it=part, place=place), _tree(one)
         is_idle = site.is_idle(idle := re.split(r"\W", name.removeprefix("tl.load("))[0])
         turn = Turn.IDLE if is_idle else _turn(site, node, name, whole)
         known = _known(site, node).get(name)

@@ -28,7 +28,7 @@ from gradekit.submission.parsed_source import ParsedSource, called, shown
 
 _SIBLINGS = {"+": "-*", "-": "+", "*": "/+", "/": "*", "//": "%*", "%": ("//",), "**": "*"}
 
-_OF_SIZES = {"shape": "shape-of", "stride": "stride-of", "size": "size-of"}  # what words call one of another tensor
+_OF_SIZES = {"shape": "shape", "stride": "strides", "size": "sizes"}  # what words call them
 
 _IDLE_ATTRIBUTES = {"device", "dtype", "is_cuda", "requires_grad"}
 
@@ -112,7 +112,7 @@ def _other_name(site: HostSite, node: Any) -> Iterator[Change]:
         if name not in {node.id, *returned} and is_alike and (shape is None or getattr(value, "shape", shape) == shape):
             says = sentence_of("use", stride="", name=node.id, place=site.context(node)), hint_of("name", name=name)
             if (asked := getattr(site.parents.get(node), "attr", "")) in _OF_SIZES:
-                says = words(_OF_SIZES[asked], name=node.id, place=site.context(node), other=name)
+                says = words("of-another", what=_OF_SIZES[asked], name=node.id, place=site.context(node), other=name)
             yield site.change(ChangeKind.NAME, node, name, says)
 
 
@@ -218,6 +218,8 @@ def _strides_of_arguments(site: HostSite, node: ast.Call) -> Iterator[Change]:
 
 def _tuple(site: HostSite, node: Any) -> Iterator[Change]:
     yield from _exchanged(site, node, node.elts)
+    inside = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one not in node.elts]
+    yield from _exchanged(site, node, [one for one in inside if _kind(site.value(one)) == "size"])
 
 
 def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator[Change]:
@@ -318,7 +320,7 @@ def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
     if kind not in ("size", "number", "number of a tensor") or not _is_given(site, node) or _is_made(site, node, kind):
         return
     yield from _idle_parameter(site, node)
-    says = sentence_of("lacks", part=shown(site.source.of(node)), place=site.context(node))
+    says = sentence_of("number", it=shown(site.source.of(node)), place=site.context(node))
     for form, role in (("({} ** 0.5)", "lacks-root"), ("(1.0 / {})", "lacks-inverse"), ("(1 - {})", "lacks-rest")):
         if kind != "number of a tensor" and not isinstance(node, ast.Constant):
             yield site.change(ChangeKind.WRAPPED, node, form.format(text), (says, hint_of(role)))

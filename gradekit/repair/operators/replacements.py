@@ -336,7 +336,9 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
     arguments = ", ".join(source.of(one) for one in (*node.args, *node.keywords))
     if path.startswith("tl."):
         it = path if source.text.splitlines()[node.lineno - 1].count(f"{path}(") <= 1 else whole.strip("`")
-        known = ("max",) if site.kernel.bounds_a_loop(node) else None  # a longer loop still is right by its masks
+        kind, to_helper = site.kind(node), called(site.parents.get(node, node)) in site.functions
+        is_bound = site.kernel.bounds_a_loop(node) or to_helper and kind is not None and kind.of == "integer"
+        known = ("max",) if is_bound else None  # a longer loop still is right by its masks
         for group in _FUNCTIONS:
             for other in (one for one in group if name in group and one != name and one in (known or group)):
                 new = f"{path[: len(path) - len(name)]}{other}({arguments})"
@@ -386,8 +388,8 @@ def _for_a_range(site: ChangeSite, node: ast.Call) -> Iterator[Change]:
     mine = site.kind(node)
     names = site.names(node) if isinstance(site.kernel.parents.get(node), ast.expr) else {}
     for name in (one for one, kind in names.items() if kind == mine):
-        says = words("range", it=shown(site.source.of(node)), place=site.context(node), name=name)
-        yield site.change(ChangeKind.NAME, node, name, says)
+        says = sentence_of("number", it=shown(site.source.of(node)), place=site.context(node))
+        yield site.change(ChangeKind.NAME, node, name, (says, hint_of("name", name=name)))
 
 
 def _from_its_beginning(site: ChangeSite, node: ast.Call) -> Iterator[Change]:
@@ -415,6 +417,23 @@ def _from_its_beginning(site: ChangeSite, node: ast.Call) -> Iterator[Change]:
         yield site.change(ChangeKind.STEP, node, f"({program} * {width} + {whole})", says, 1)
 
 
+def _over_all_programs(site: ChangeSite, loop: Any) -> Iterator[Change]:
+    """`range(p * B, n, tl.num_programs(0) * B)` for a loop from `p * B`, the place of a program, by any other step."""
+    node, source = loop.iter, site.source
+    if not isinstance(node, ast.Call) or len(node.args) < 2:
+        return
+    first = node.args[0]
+    named = ((one, site.kernel.resolved(one)) for one in ast.walk(first) if isinstance(one, (ast.Name, ast.Call)))
+    for one, call in ((one, part) for one, value in named for part in ast.walk(value)):
+        if called(call) == "tl.program_id":
+            (start, end), (before, behind) = source.span(first), source.span(one)
+            count = f"tl.num_programs{source.of(call).removeprefix('tl.program_id')}"
+            step = f"{source.between(start, before)}{count}{source.between(behind, end)}"
+            new = f"{source.of(node.func)}({source.of(first)}, {source.of(node.args[1])}, {step})"
+            says = words("over-all-programs", first=source.of(first), step=step)
+            yield site.change(ChangeKind.STEP, node, new, says)
+
+
 def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
     first = [*node.args] if name == "program_id" else [*node.args[1:2]]
     places = [*first, *(keyword.value for keyword in node.keywords if keyword.arg == "axis")]
@@ -423,16 +442,20 @@ def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
             if axis != place.value:
                 says = words("axis", it=repr(place.value), place=shown(site.source.of(node)), new=axis)
                 yield site.change(ChangeKind.AXIS, place, str(axis), says)
-    tile = site.kind(node.args[0]) if node.args and not places else None
-    rank = len(tile.shape) if tile is not None else 0
-    for axis in range(rank) if rank > 1 else ():
+    has_more = len(node.args) + len(node.keywords) > 1 + len(places)
+    tile = site.kind(node.args[0]) if node.args and name != "program_id" and not has_more else None
+    rank, old = len(tile.shape) if tile is not None else 0, [site.source.of(one) for one in places]
+    for axis in (one for one in range(rank) if rank > 1 and str(one) not in old):
         new = f"{site.source.of(node.func)}({site.source.of(node.args[0])}, axis={axis})"
         spread = ("[None, :]", "[:, None]")[axis] if rank == 2 else ""  # as it meets the tile again
-        says = words("axis-all", place=shown(site.source.of(node)), new=axis)
-        yield from (site.change(ChangeKind.AXIS, node, text, says) for text in dict.fromkeys((new, new + spread)))
+        said = {"it": "".join(old), "place": shown(site.source.of(node)), "new": axis}
+        says = words("axis" if old else "axis-all", **said)
+        ways = [new + spread] if old else dict.fromkeys((new, new + spread))
+        yield from (site.change(ChangeKind.AXIS, node, text, says) for text in ways)
 
 
 RULES: dict[type, tuple[Rule, ...]] = {
     ast.Name: (_other_name,), ast.Constant: (_other_number,), ast.UnaryOp: (_negative,), ast.BinOp: (_operator,),
-    ast.Compare: (_comparison,), ast.Subscript: (_axes,), ast.Call: (_call,), **STATEMENTS,
+    ast.Compare: (_comparison,), ast.Subscript: (_axes,), ast.Call: (_call,), ast.For: (_over_all_programs,),
+    **STATEMENTS,
 }  # fmt: skip

@@ -15,8 +15,9 @@ def table() -> Mapping[str, Mapping[str, str]]:
 
 
 def sentence_of(role: str, **holes: Any) -> str:
-    """The sentence of a role, without its "Line n"."""
-    return table()[role]["says"].format(**holes)
+    """The sentence of a role, or of its first word, without its "Line n"."""
+    says = table()[role].get("says") or table()[role.partition("-")[0]]["says"]
+    return says.format(**holes)
 
 
 def hint_of(role: str, **holes: Any) -> str:
