@@ -1,20 +1,24 @@
 """Blocks of operations, compiled to evaluators once and run for all programs of a frame.
 
 What follows from constants alone is worked out when the block is compiled. A value is dropped after its last use, so
-that what is alive is never more than what a program holds in its registers.
+that what is alive is never more than what a program holds in its registers, and what is settled.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from gradekit.engine.branch_coverage import watched, watches
-from gradekit.engine.budget import Meter, OverBudget, Unsupported
-from gradekit.engine.frame import Frame
-from gradekit.engine.kernel_facts import elements, last_uses, only_stored, shared_names
+from gradekit.engine.branch_coverage import add_way, watched, watches
+from gradekit.engine.budget import Limit, Meter, OverBudget, Unsupported
+from gradekit.engine.frame import PROGRAM, Frame
+from gradekit.engine.kernel_facts import elements, last_uses, only_stored, shared_names, type_bytes
 from gradekit.engine.promises import kept, promises
 from gradekit.engine.registry import OPS, Evaluator
-from gradekit.engine.ttir import Block, Op, Region
+from gradekit.engine.ttir import Block, Function, Op, Region
+from gradekit.engine.ttir_nodes import names_used
+from gradekit.engine.values import BITS, Affine
+from gradekit.reuse import SharedCache, shared
 
 Values = list[Any]
 ENDS = frozenset(
@@ -27,22 +31,29 @@ CompiledOp = tuple["Op", Evaluator, str | tuple[str, ...]]
 """An operation, what evaluates it, and the names of its results."""
 
 
-@dataclass(slots=True)
+Names = Collection[str]
+
+
+@dataclass(slots=True, eq=False)
 class CompiledBlock:
-    """A block whose operations are to be evaluated as `steps`; in later turns of a loop, those of `again` are enough.
-    `known` are the values that follow from constants alone, `end` is the operation that ends the block, if one does,
-    and `elements` what all of them make for one program."""
+    """A block whose operations are to be evaluated as `steps`, in their order; or, where nobody looks on, as those that
+    are `settled` by the `numbers` among a function's arguments, and then the `rest`, where those `needed` are used;
+    in later turns of a loop, `again` is enough of it. `known` are the values that follow from constants alone, `end` is
+    the operation that ends the block, if one does, and `elements` what all of them make for one program."""
 
     steps: list[CompiledOp]
-    again: list[CompiledOp]
     known: dict[str, Any]
     elements: int
+    numbers: Names
     end: Op | None = None
+    settled: list[CompiledOp] = field(default_factory=list)
+    rest: list[CompiledOp] = field(default_factory=list)
+    again: list[CompiledOp] = field(default_factory=list)
+    needed: Names = ()
 
 
 def run_block(frame: Frame, block: Block, arguments: Sequence[Any], again: bool = False) -> tuple[Op, Values]:
-    """Evaluates the operations in order; returns the one that ends the block, with its operands' values. Where the
-    frame has run it before in the same loop, it does so `again`."""
+    """Evaluates a block: the operation that ends it, and its operands' values; `again` in a frame that has done so."""
     frame.values.update(zip(block.arguments, arguments, strict=True))
     frame.values.update(block.compiled.known)
     return finish_block(frame, block, 0, 0, again)
@@ -59,12 +70,15 @@ def begin_block(frame: Frame, block: Block, count: int) -> int:
 
 
 def finish_block(frame: Frame, block: Block, begun: int, made: int, again: bool = False) -> tuple[Op, Values]:
-    """Evaluates the steps after the first `begun`, whose values the frame knows and which `made` so many elements;
-    returns what `run_block` does."""
+    """As `run_block`, after the first `begun` steps, which `made` so many elements and whose values the frame knows."""
     compiled: CompiledBlock = block.compiled
     _counted(frame, block, Meter.spend, len(block.ops) - begun, frame.count * (compiled.elements - made))
-    steps = compiled.again if again and frame.context.observe is None else compiled.steps
-    _run_steps(frame, steps[begun:] if begun else steps)
+    if begun or frame.context.observe is not None:
+        _run_steps(frame, compiled.steps[begun:])
+    else:
+        if compiled.settled:
+            _settle(frame, compiled)
+        _run_steps(frame, compiled.again if again else compiled.rest)
     if compiled.end is None:
         return block.ops[-1], []
     return compiled.end, [frame.values[name] for name in compiled.end.operands]
@@ -120,25 +134,34 @@ _WRONG = (Unsupported, LookupError, TypeError, ValueError)
 """How an operation can be unknown or malformed. It goes wrong again where it is met, and only there."""
 
 
-def compile_region(region: Region, outside: Mapping[str, Any], turns: bool = True) -> None:
+def compile_function(function: Function) -> None:
+    """Compiles the blocks of a function, and all inside them, unless that has been done."""
+    if function.body.blocks[0].compiled is None:
+        typed = zip(function.arguments, function.argument_types, strict=True)
+        compile_region(function.body, {}, numbers=[name for name, type in typed if type.element in BITS])
+
+
+def compile_region(
+    region: Region, outside: Mapping[str, Any], turns: bool = True, numbers: Names | None = None
+) -> None:
     """Compiles the blocks of a region, and all inside them; `outside` are known values that they may use. The region
-    `turns` where it is run again and again, as a kernel's or a loop's is: some values stay the same."""
+    `turns` if it is run again and again, as a loop's is: some values stay the same. A function has `numbers`."""
     shared = shared_names(region)
     for block in region.blocks:
-        compile_block(block, outside, _lasting(block) if turns else (), shared)
+        compile_block(block, outside, _lasting(block) if turns else (), shared, numbers)
 
 
 def compile_block(
-    block: Block, outside: Mapping[str, Any], lasting: Collection[str], escaping: Collection[str] = ()
+    block: Block, outside: Mapping[str, Any], lasting: Names, escaping: Names, numbers: Names | None
 ) -> None:
     """Compiles a block and all inside it; `outside` are known values that it may use, `lasting` the names of its
-    values that are the same in each turn, `escaping` those of values that other blocks use."""
-    known: dict[str, Any] = {}
+    values that are the same in each turn, `escaping` those of values that other blocks use; `numbers` as above."""
     visible = dict(outside)
-    steps: list[CompiledOp] = []
-    block.compiled = compiled = CompiledBlock(steps, [], known, sum(map(elements, block.ops)))
-    escaping = {*escaping, *lasting}
-    stored = only_stored(block).difference(escaping)
+    block.compiled = compiled = CompiledBlock([], {}, sum(map(elements, block.ops)), numbers or ())
+    stored = only_stored(block).difference(escaping, lasting)
+    settled = set() if numbers is None else _settled_names(block, numbers, stored)
+    compiled.needed = settled & {n for op in block.ops if settled.isdisjoint(op.results) for n in names_used(op)}
+    escaping = {*escaping, *lasting, *compiled.needed}
     for op, dead in zip(block.ops, last_uses(block, escaping), strict=True):
         op.dead = dead
         op.only_stored = op.results[:1] != () and op.results[0] in stored
@@ -147,18 +170,18 @@ def compile_block(
             break
         step = _evaluator(op)
         if _fold(op, step, visible):
-            known[op.results[0]] = visible[op.results[0]]
+            compiled.known[op.results[0]] = visible[op.results[0]]
         else:
             gives_tuple = len(op.results) != 1 or op.regions or op.name == "tt.call"
-            steps.append((op, step, op.results if gives_tuple else op.results[0]))
-            compiled.again += [] if op.results and op.results[0] in lasting else steps[-1:]
+            compiled.steps.append((op, step, op.results if gives_tuple else op.results[0]))
+            (compiled.rest if settled.isdisjoint(op.results) else compiled.settled).append(compiled.steps[-1])
         for region in op.regions:
             compile_region(region, visible, op.name == "scf.for")
+    compiled.again = [one for one in compiled.rest if not (one[0].results and one[0].results[0] in lasting)]
 
 
-def _lasting(block: Block) -> Collection[str]:
-    """The values of a block that are the same in each turn, and for all programs; their names are no others' in regions
-    inside, so that they stay in the frame."""
+def _lasting(block: Block) -> Names:
+    """The values of a block that are the same in each turn and for all programs, whose names no region inside has."""
     changing, found = {*block.arguments}, set[str]()
     inside = {name for op in block.ops for region in op.regions for name in _defined(region)}
     for op in block.ops:
@@ -200,3 +223,60 @@ def _fold(op: Op, step: Evaluator, visible: dict[str, Any]) -> bool:
     except _WRONG:
         return False
     return True
+
+
+# --- what a kernel computes from whole numbers alone: addresses, masks, random numbers --------------------------------
+
+_PURE = re.compile(
+    r"(arith|math|ub)\..*"
+    r"|tt\.(get_program_id|get_num_programs|make_range|splat|unsplat|expand_dims|broadcast|trans|reshape|join|split|cat"
+    r"|mulhiui|clampf|fp_to_fp|bitcast|precise_.*)"
+)
+"""Operations whose results follow from their operands, the program ids and the grid."""
+
+
+def _settled_names(block: Block, numbers: Names, stored: Names) -> set[str]:
+    """The values of a function's block that follow from whole numbers alone; those just `stored` are made in place."""
+    found = {*numbers}
+    for op in block.ops:
+        if _PURE.fullmatch(op.name) and not promises(op) and found.issuperset(op.operands):
+            found.update(() if op.results[0] in stored else op.results)
+    return found
+
+
+_Kept = tuple[dict[str, Any], dict[int, int], int, int]  # values, ways by operation, flops; and the bytes of the values
+_KEPT: SharedCache[Any, _Kept] = shared(Limit.SETTLED_BYTES, lambda kept: 1024 + kept[-1])  # with the entry's own
+
+
+def _settle(frame: Frame, compiled: CompiledBlock) -> None:
+    """Puts the settled values that others need into a frame: those of an earlier launch with the same key, if any."""
+    key, context = _settled_by(frame, compiled), frame.context
+    if key is None or (kept := _KEPT.get(key)) is None:
+        before = context.meter.flops
+        _run_steps(frame, compiled.settled)
+        if key is not None:
+            _KEPT.put(key, _to_keep(frame, compiled, context.meter.flops - before))
+        return
+    frame.values.update(kept[0])
+    for number, way in kept[1].items():
+        add_way(context, number, way)
+    context.meter.flops += kept[2]
+
+
+def _settled_by(frame: Frame, compiled: CompiledBlock) -> tuple[Any, ...] | None:
+    """All that a block's settled values follow from; None where that is more than a few numbers."""
+    ids = frame.values[PROGRAM]
+    first, *steps = (ids.base, *ids.steps) if isinstance(ids, Affine) else (ids,)
+    numbers = [first, *(frame.values[name] for name in compiled.numbers)]
+    known = all(isinstance(number, int) for number in numbers)
+    return (compiled, frame.context.grid, frame.count, *steps, *numbers) if known else None
+
+
+def _to_keep(frame: Frame, compiled: CompiledBlock, flops: int) -> _Kept:
+    ways, launch, ops = frame.context.ways, frame.context.launch, [op for op, *_ in compiled.settled]
+    typed = {name: type for op in ops for name, type in zip(op.results, op.result_types, strict=True)}
+    values = {name: frame.values[name] for name in compiled.needed & typed.keys()}
+    small = lambda value: isinstance(value, int) or (isinstance(value, Affine) and isinstance(value.base, int))
+    size = sum(type_bytes(typed[name]) for name, value in values.items() if not small(value))
+    noted = {op.number: ways[launch, op.number] for op in ops if (launch, op.number) in ways}
+    return values, noted, flops, frame.count * size

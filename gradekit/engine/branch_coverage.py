@@ -26,7 +26,7 @@ from gradekit.engine.values import Affine, Below, Conjunction, Value
 from gradekit.program import Launch, Program, run_steps
 
 if TYPE_CHECKING:
-    from gradekit.engine.frame import Frame
+    from gradekit.engine.frame import Frame, LaunchContext
     from gradekit.engine.ttir import Op
 
 TRUE, FALSE = 1, 2
@@ -61,7 +61,7 @@ def watched(op: Op, step: Evaluator) -> Evaluator:
             return step(frame)
         for way, relation, place in orders:
             if not known & way and _holds(relation, frame.operand(op, 0), frame.operand(op, place)):
-                _add(frame, op, way)
+                add_way(frame.context, op.number, way)
         chosen = frame.operand(op, 0) if chooses else None
         value = step(frame)
         if not orders:
@@ -90,8 +90,7 @@ _RELATIONS = {
 
 
 def _holds(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
-    """Whether a relation is known to hold between two values, for any lane; of numbers that rise along axes, between
-    the ends that are likeliest for it."""
+    """Whether a relation is known to hold for any lane; of numbers that rise along axes, between the likeliest ends."""
     is_less = relation in (operator.lt, operator.le)
     a, b = _end(a, not is_less), _end(b, is_less)
     if type(a) not in (int, Tensor) or type(b) not in (int, Tensor):
@@ -117,18 +116,19 @@ def note(frame: Frame, op: Op, value: Any) -> None:
         way = FALSE | (TRUE if anywhere(frame.tensor(op, 0)) else 0) if op.name == "arith.select" else FALSE
     else:
         return
-    _add(frame, op, way)
+    add_way(frame.context, op.number, way)
 
 
 def note_turns(frame: Frame, op: Op, least: int, most: int) -> None:
     """A loop runs from `least` to `most` times, for some programs of the frame."""
     way = sum(bit for bit, seen in ((NEVER, least == 0), (ONCE, least <= 1 <= most), (SEVERAL, most > 1)) if seen)
-    _add(frame, op, way)
+    add_way(frame.context, op.number, way)
 
 
-def _add(frame: Frame, op: Op, way: int) -> None:
-    ways, key = frame.context.ways, (frame.context.launch, op.number)
-    ways[key] = ways.get(key, 0) | way
+def add_way(context: LaunchContext, number: int, way: int) -> None:
+    """The operation of this number has gone this way."""
+    key = context.launch, number
+    context.ways[key] = context.ways.get(key, 0) | way
 
 
 def merged(*parts: Mapping[Any, int]) -> dict[Any, int]:
@@ -140,8 +140,7 @@ def merged(*parts: Mapping[Any, int]) -> dict[Any, int]:
     return found
 
 
-WaysByKernel = dict[str, dict[int, int]]
-"""By name of kernel and number of operation: as `Ways`."""
+WaysByKernel = dict[str, dict[int, int]]  # by name of kernel and number of operation: as `Ways`
 
 
 def by_kernel(program: Program, option: int, ways: Mapping[tuple[int, int], int]) -> WaysByKernel:
@@ -164,8 +163,7 @@ def together(parts: Iterable[WaysByKernel]) -> WaysByKernel:
 
 
 WHOLE, NOTHING, PART = 1, 2, 4
-MASKED = ("tt.load", "tt.store")
-"""The operations whose masks are noted."""
+MASKED = ("tt.load", "tt.store")  # the operations whose masks are noted
 
 
 def ways_of(op: Op) -> tuple[int, ...]:
@@ -187,6 +185,9 @@ def left_of_tiles(box: Box) -> int:
     """What a mask leaves of the programs' tiles, added up."""
     if box.empty:
         return NOTHING
+    if box.row is not None:
+        tile, row = math.prod(box.shape[1:]), box.row
+        return WHOLE * (row >= tile) | PART * (row % tile > 0) | NOTHING * (row <= tile * (box.shape[0] - 1))
     all_of_it = WHOLE if box.sizes[1:] == list(box.shape[1:]) else PART
     if not box.masks:
         return all_of_it

@@ -1,5 +1,4 @@
-"""What one run may use, counted in work and bytes: the same on a busy machine as on an idle one. And what is raised
-where a run cannot go on."""
+"""What one run may use, counted in work and bytes, however busy the machine; and what stops a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,28 +28,24 @@ class Limit:
     # lanes in a history; of a large storage one for each unit, up to these
     WAITING, WAITING_OF_LARGE = 1 << 16, 1 << 23
     PRINTED = 64  # lines of device_print
+    SETTLED_BYTES = 1 << 25  # of values that the next launch with the same numbers takes
     NESTING = 60  # levels of locations and of regions; frames of one location
     PIECE = 1 << 20  # elements that are looked at together for the first that are true
 
 
 STEP = 10_000
-"""The work of evaluating one operation for any number of programs, beside that of its
-elements: about ten microseconds."""
+"""The work of evaluating one operation beside that of its elements: about ten microseconds."""
 
-LAUNCH = 50
-"""A launch counts as this many operations, beside those of its programs: half a millisecond."""
+LAUNCH = 50  # a launch counts as this many operations, beside those of its programs: half a millisecond
 
 PARTS_OF_BUDGET = 16
-"""A run in which memory went wrong ends after one of so many parts of its budget; one that had taken more by then, at
-the latest when it has taken twice as much."""
+"""A run in which memory went wrong ends after one of so many parts of its budget, or at twice what it had taken."""
 
-AGAIN = 20_000_000
-"""A call that takes more work is not run again only to say more about it."""
+AGAIN = 20_000_000  # a call that takes more work is not run again only to say more about it
 
 
 class OverBudget(Exception):
-    """The run used up its `resource`: "work", "bytes" or "programs" of one launch. `limit` says how much that was, and
-    `findings` what was seen before."""
+    """The run used up its `resource` ("work", "bytes", a launch's "programs"): `limit`. `findings` came before."""
 
     def __init__(self, resource: str, limit: float, line: int | None = None) -> None:
         super().__init__(f"more than {limit:g} {resource}")

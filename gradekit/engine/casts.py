@@ -10,8 +10,7 @@ SATURATING = {torch.float8_e4m3fn: 448.0, torch.float8_e5m2: 57344.0}
 
 
 def float_to_float(value: Tensor, target: torch.dtype, toward_zero: bool = False) -> Tensor:
-    """Rounds to nearest even (or toward zero) in `target`; float8 saturates, NaN stays NaN: in 16 bits always the same
-    one, of any bits that `value` has there (PTX cvt)."""
+    """Rounds to nearest even (or toward zero) in `target`; float8 saturates, NaN stays NaN, the same in 16 bits."""
     limit = SATURATING.get(target)
     wide = value.float() if value.dtype.itemsize < 4 and limit else value
     rounded = (wide.clamp(-limit, limit) if limit else wide).to(target)

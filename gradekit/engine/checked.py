@@ -147,8 +147,7 @@ class CheckedMemory(LaunchMemory):
     # --- who else was there --------------------------------------------------------------------------------------
 
     def _report_race(self, cause: Cause, lanes: Lanes, writers: Writers, also: Tensor | None = None) -> None:
-        """Units that another program wrote before, which is not ordered before this access; `also` must hold for
-        them."""
+        """Units that another program wrote before, unordered before this access; `also` must hold for them."""
         one = writers.only(lanes)
         if self.total == 1 or (one is not None and self._comes_after(one, lanes, writers, also)):
             return
@@ -318,8 +317,7 @@ class CheckedMemory(LaunchMemory):
     def _report_unordered(
         self, cause: Cause, lanes: Lanes, which: Tensor, others: Callable[[], tuple[Tensor, Tensor]], why: str = ""
     ) -> None:
-        """An incident of the units where `which` holds, unless what other programs did by some time comes before this:
-        `others` gives both for each unit."""
+        """An incident of the units where `which` holds, unless it is ordered after `others`: program and time."""
         if not bool(which.any()):
             return
         if self.ordering.time:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine import integers
-from gradekit.engine.blocks import BRANCHES, afford_turns, compile_region, run_block
+from gradekit.engine.blocks import BRANCHES, afford_turns, compile_function, run_block
 from gradekit.engine.branch_coverage import note, note_turns
 from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import PROGRAM, Frame, Scope, dtype_of
@@ -87,8 +87,7 @@ def _branch(frame: Frame, op: Op, side: bool) -> Values:
 
 
 class Survivors:
-    """The programs still in a loop, with what they carry, and their `inner` frame; `leave` sets aside those that are
-    done."""
+    """The programs still in a loop, with what they carry, and their frame; `leave` sets aside those that are done."""
 
     def __init__(self, frame: Frame, carried: Values) -> None:
         self.frame, self.inner, self.carried = frame, frame, carried
@@ -182,8 +181,7 @@ def _evaluate_while(frame: Frame, op: Op) -> tuple[Any, ...]:
 
 
 class BlockScope(Scope):
-    """The values of one block among several, for the programs at `index`: those of blocks that ran before are found by
-    their programs."""
+    """One block's values among several, for the programs at `index`; those of earlier blocks are found by programs."""
 
     __slots__ = ("defines", "earlier", "index")
 
@@ -256,10 +254,8 @@ def _branch_out(
 
 
 def call(own: Frame, function: Function, arguments: Sequence[Any], again: bool = False) -> Values:
-    """Runs a function for the programs of a frame that knows nothing else; or has run it for others, where it does so
-    `again`."""
-    if function.body.blocks[0].compiled is None:
-        compile_region(function.body, {})
+    """Runs a function for the programs of a frame that knows nothing else; or has run it for others, if `again`."""
+    compile_function(function)
     own.values.update(zip(function.arguments, arguments, strict=True))
     return run_region(own, function.body, arguments if function.body.blocks[0].arguments else (), again)
 

@@ -51,8 +51,7 @@ from gradekit.program import (
 
 @dataclass
 class Variant:
-    """Other results of the same call, under conditions that a card leaves open; `circumstance` says which, as the
-    beginning of a sentence."""
+    """Other results of the call, under conditions that a card leaves open: `circumstance`, which begins a sentence."""
 
     circumstance: str
     results: list[Any]
@@ -117,9 +116,8 @@ def run(program: Program, inputs: Sequence[Tensor], *, budget: Budget | None = N
 
 
 def run_setup(setup: Setup, budget: Budget | None = None) -> RunResult:
-    """Runs a program once. Raises Unsupported where the engine does not know an operation, OverBudget where the work or
-    the bytes of `budget` are used up, or a program waits for one left out, and ForbiddenOp where the program computes
-    with torch though that is not allowed."""
+    """Runs a program once. Raises Unsupported for an operation that the engine does not know, OverBudget where `budget`
+    is used up or a program waits for one left out, and ForbiddenOp for torch's computations that are not allowed."""
     meter = Meter(budget := budget or Budget())
     found = _attempt(setup, meter, careful=False)
     if isinstance(found, Suspicion):
@@ -133,8 +131,7 @@ def run_setup(setup: Setup, budget: Budget | None = None) -> RunResult:
 
 
 def _attempt(setup: Setup, meter: Meter, careful: bool) -> RunResult | Exception:
-    """What comes of a run, or the error that stopped it, without a traceback: a check remembers why it failed, and a
-    traceback would keep all tensors of the run."""
+    """What comes of a run, or the error that stopped it: without a traceback, which would keep all tensors."""
     execution = _Execution(setup, meter, careful)
     try:
         return execution.run()
@@ -210,8 +207,7 @@ class _Execution:
             yield from run_steps([step], self.setup.option)
 
     def _of_calls(self) -> Iterator[Step]:
-        """The steps of the call; where another comes before it, first those of that one, whose incidents are not this
-        call's."""
+        """The steps of the call; where another comes before it, first those of that, whose incidents are dropped."""
         yield from self.program.steps
         if self.setup.conditions.earlier:
             self._place(self.setup.inputs)

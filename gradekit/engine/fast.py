@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.atomics import Update, update
-from gradekit.engine.lanes import Access, LaunchMemory, first_of
-from gradekit.engine.masks import Box, cut_to, padded
+from gradekit.engine.lanes import Access, LaunchMemory
+from gradekit.engine.masks import Box, cut_to, first_of, padded
 from gradekit.engine.memory import Storage, everywhere, strided
 from gradekit.engine.values import Affine, Integer, Pointer, Unmade, Value, dense, extremes, materialize, span
 from gradekit.observations import Traffic
@@ -107,6 +107,9 @@ class FastMemory(LaunchMemory):
         others = dense(0 if other is None else other, dtype, shape)
         if box.empty:
             return others
+        if box.row and others.numel() == 1 and (first := first_of(pointer.offset, shape)) is not None:
+            part = self._load_box(storage, dtype, Affine(first, (0, 1), 0, 0), (1, box.row))
+            return padded(part, {1: box.row}, others.view(1, 1), (1, math.prod(shape))).view(shape)
         offset = _offsets_of(pointer.offset, box)
         if box.masks:
             part = self._load_masked(storage, dtype, offset, box, cut_to(others, box.cut))
@@ -143,6 +146,10 @@ class FastMemory(LaunchMemory):
         footprint = self._open(storage, value.dtype.itemsize)
         box = self.box(mask, shape)
         if box.empty:
+            return
+        if box.row and (first := first_of(pointer.offset, shape)) is not None:
+            lanes = dense(value, value.dtype, shape).expand(shape).reshape(1, -1)[:, : box.row]
+            self._store_box(storage, footprint, Affine(first, (0, 1), 0, 0), lanes, lanes.shape)
             return
         where = _offsets_of(pointer.offset, box)
         if not box.masks:
@@ -237,8 +244,7 @@ def _check_ends(ends: tuple[int, int], count: int) -> None:
 
 
 def _offsets_of(offset: Integer, box: Box) -> Affine:
-    """The offsets of a box's lanes, of which `offset` has those of its shape, as an Affine without negative steps,
-    so that it can be a strided view."""
+    """The offsets of a box's lanes, of which `offset` has those of its shape, as an Affine without negative steps."""
     here = _rising(offset, box.shape)
     return Affine(cut_to(here.base, box.cut), here.steps, 0, 0) if isinstance(here.base, Tensor) else here
 

@@ -27,12 +27,10 @@ from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, Pointe
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Site
 
-PROGRAM = "program id"
-"""The name under which a frame keeps the linear ids of its programs (no SSA name has a space)."""
+PROGRAM = "program id"  # the name under which a frame keeps the linear ids of its programs (no SSA name has a space)
 
 
-Loops = tuple[tuple["Op", int], ...]
-"""The loops that an operation is in, outermost first, each with its turn from 1 on."""
+Loops = tuple[tuple["Op", int], ...]  # the loops that an operation is in, outermost first, each with its turn from 1 on
 
 Observe = Callable[["Frame", "Op"], None]
 """Called after an operation, while its operands and results are in the frame. Several programs may share the frame."""

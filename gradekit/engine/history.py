@@ -56,8 +56,7 @@ class Ordering:
         self.time += 1
 
     def ordered(self, earlier: Tensor, times: Tensor, later: Tensor | int) -> Tensor:
-        """For each lane, whether what program `earlier` did before `times` comes before what `later`, which may be the
-        same for all, does now."""
+        """For each lane, whether what `earlier` did before `times` precedes what `later` (or one for all) does now."""
         self._advance()
         result = torch.zeros(earlier.numel(), dtype=torch.bool)
         if isinstance(later, int):  # one program alone, as where programs take turns
@@ -115,14 +114,12 @@ NOBODY = -1
 _TIME_BITS = 31
 _LATEST = (1 << _TIME_BITS) - 1
 _NOT_YET = torch.iinfo(torch.int64).max
-_MAP = 16
-"""Bytes that it takes to know the writers of a unit, or its readers."""
+_MAP = 16  # bytes that it takes to know the writers of a unit, or its readers
 
 
 @dataclass(slots=True)
 class Writers:
-    """For each unit: the program that wrote it last (NOBODY where none has), the time, which of its lanes did, and how
-    many barriers it had passed."""
+    """For each unit: the program that wrote it last (or NOBODY), the time, by which lane, after how many barriers."""
 
     program: Tensor
     time: Tensor
@@ -130,8 +127,7 @@ class Writers:
     barriers: Tensor
 
     def only(self, lanes: Lanes) -> int | None:
-        """The program that wrote all units of `lanes` last (NOBODY where none has); None where these are lanes of
-        several programs, or were written by several."""
+        """The one program that wrote all units of `lanes` last (NOBODY: none); None for lanes or writers of several."""
         ends = _ends(lanes, self.program)
         return ends[0] if ends is not None and ends[0] == ends[1] else None
 

@@ -13,8 +13,7 @@ from gradekit.inputs.layouts import row_major
 from gradekit.observations import SHOWN, Incident, Site
 from gradekit.program import ITEMSIZE, Aten, Scalar, View
 
-DTYPES = {name: getattr(torch, name) for name in ITEMSIZE}
-"""torch's dtypes by the names that views have."""
+DTYPES = {name: getattr(torch, name) for name in ITEMSIZE}  # torch's dtypes by the names that views have
 
 
 class ForbiddenOp(Exception):

@@ -159,8 +159,7 @@ def _adds_floats(op: Op) -> bool:
 
 
 def leaves_lanes_undefined(op: Op) -> bool:
-    """Whether lanes outside of the load's mask, or outside of its block pointer's
-    tensor, have no value of their own."""
+    """Whether lanes outside of the load's mask, or outside of its block pointer's tensor, have no value."""
     if op.name != "tt.load":
         return False
     return len(op.operands) == 2 or (bool(op.attributes.get("boundaryCheck")) and not op.attributes.get("padding"))
@@ -214,10 +213,10 @@ def peak_bytes(region: Region) -> int:
 
 
 def _peak(block: Block, escaping: Collection[str]) -> int:
-    sizes = dict(zip(block.arguments, map(_size, block.argument_types), strict=True))
+    sizes = dict(zip(block.arguments, map(type_bytes, block.argument_types), strict=True))
     live = peak = sum(sizes.values())
     for op, dead in zip(block.ops, last_uses(block, escaping), strict=True):
-        made = dict(zip(op.results, map(_size, op.result_types), strict=True))
+        made = dict(zip(op.results, map(type_bytes, op.result_types), strict=True))
         inside = max((peak_bytes(region) for region in op.regions), default=0)
         peak = max(peak, live + sum(made.values()) + inside)
         sizes |= made
@@ -225,5 +224,6 @@ def _peak(block: Block, escaping: Collection[str]) -> int:
     return peak
 
 
-def _size(type: Type) -> int:
+def type_bytes(type: Type) -> int:
+    """The bytes of a tile of this type."""
     return math.prod(type.shape) * BYTES.get(type.element, BYTES["f64"])

@@ -1,10 +1,8 @@
-"""What every memory of a launch is asked for, and the active lanes of one access, one by one: which element each
-touches, and which program it belongs to."""
+"""What a launch's memory is asked for, and the active lanes of one access: the element and the program of each."""
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -42,8 +40,7 @@ class AccessSite:
 
 @dataclass(slots=True)
 class Access:
-    """What programs ask of the memory: elements at `pointer` over `shape` (programs, *tile) where `mask` holds. `site`
-    is None for a memory that explains nothing."""
+    """Elements at `pointer` over `shape` (programs, *tile) where `mask` holds; no `site` where nothing is explained."""
 
     pointer: Pointer
     mask: Value | None
@@ -61,8 +58,7 @@ class Access:
 
 
 class LaunchMemory:
-    """Memory as the operations of one launch see it; the `site` of an access is an AccessSite, where it `explains` what
-    it sees."""
+    """Memory as one launch's operations see it; `site` is an AccessSite, where it `explains` what it sees."""
 
     traffic: Traffic
     explains: ClassVar[bool]
@@ -84,13 +80,11 @@ class LaunchMemory:
         raise NotImplementedError
 
     def atomic(self, access: Access, change: Update, operands: tuple[Tensor, ...]) -> Tensor:
-        """Applies `change` to the elements, as if lanes came one after another in program order; gives the old values,
-        over the shape of the access."""
+        """Applies `change` to the elements, lane by lane in program order; gives the old values, over its shape."""
         raise NotImplementedError
 
     def barrier(self, programs: Tensor) -> None:
-        """All lanes of each of these programs have come here before any goes on: nothing to do, where no lane reads
-        what its launch writes."""
+        """All lanes of these programs are here before any goes on: nothing to do, where none reads what is written."""
 
     def finish(self) -> None:
         """Ends the launch: what it wrote can be read by what comes after it."""
@@ -107,8 +101,7 @@ class Lanes:
     access: AccessSite
     storage: Storage | None
     itemsize: int
-    width: int
-    """Lanes of the tile of one program."""
+    width: int  # lanes of the tile of one program
     index: Tensor
     where: Tensor
 
@@ -174,8 +167,7 @@ class Lanes:
 
     @property
     def positions(self) -> Tensor:
-        """Which lane of its program's tile each is; lanes of tiles of different sizes never have the same number,
-        for the sizes are powers of two."""
+        """Which lane of its program's tile each is: a number that no lane of a tile of another power of two has."""
         return self.where % self.width + self.width
 
     def programs_at(self, positions: Tensor) -> list[int]:
@@ -186,20 +178,6 @@ class Lanes:
 def flat_index(offset: Integer, shape: Shape) -> Tensor:
     """`offset` for every lane of `shape`, int64, 1-D."""
     return dense(offset, torch.int64, shape).expand(list(shape)).reshape(-1)
-
-
-def first_of(offset: Integer, shape: Shape) -> int | None:
-    """The first of the elements of `offset` over `shape`, where they are known to be consecutive."""
-    if isinstance(offset, int):
-        return offset if math.prod(shape) == 1 else None
-    if not isinstance(offset, Affine) or (isinstance(offset.base, Tensor) and offset.base.numel() > 1):
-        return None
-    expected = 1
-    for step, size in zip(reversed(offset.steps), reversed(shape), strict=True):
-        if size > 1 and step != expected:
-            return None
-        expected *= size
-    return int(offset.base)
 
 
 def flat_mask(mask: Value | None, shape: Shape) -> Tensor | None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gradekit.engine import libdevice, ops_arith, ops_effects, ops_memory, ops_reduce, ops_tile  # noqa: F401
-from gradekit.engine.blocks import begin_block, compile_region, finish_block
+from gradekit.engine.blocks import begin_block, compile_function, finish_block
 from gradekit.engine.budget import Limit
 from gradekit.engine.conditions import Order
 from gradekit.engine.control import call
@@ -23,8 +23,7 @@ from gradekit.program import ITEMSIZE, Descriptor, Scalar, View
 
 
 def run_programs(context: LaunchContext, arguments: Sequence[Any], programs: Sequence[int] | None = None) -> None:
-    """Runs every program of the launch, or those alone whose linear ids are `programs`; `arguments` are the values that
-    its kernel takes."""
+    """Runs the launch's programs, or those alone with these linear ids; `arguments` are the values of its kernel."""
     if programs is not None:
         parts = torch.tensor(programs, dtype=torch.int64).split(programs_at_once(context.facts))
         _run(context, arguments, ((ids, ids.numel()) for ids in parts))
@@ -63,8 +62,7 @@ def _bodies(context: LaunchContext, arguments: Sequence[Any], order: Order) -> I
 
 
 def _run(context: LaunchContext, arguments: Sequence[Any], parts: Iterable[tuple[Any, int]]) -> None:
-    """Runs programs a part at a time, given by their ids with how many they are: in the frame of those before them,
-    where they are as many."""
+    """Runs programs a part at a time, given by ids and count: in the frame of those before, where they are as many."""
     frame = Frame(context, 0)
     for ids, count in parts:
         again = frame.count == count
@@ -77,8 +75,7 @@ def _run(context: LaunchContext, arguments: Sequence[Any], parts: Iterable[tuple
 
 
 def chunks(grid: tuple[int, int, int], size: int, order: Order = Order.ASCENDING) -> Iterator[tuple[Any, int]]:
-    """The linear ids of programs that run together, with how many there are; in ascending order, inside one row of the
-    grid where the row is long."""
+    """The ids of programs that run together, and how many; ascending, inside one row of the grid where it is long."""
     total = math.prod(grid)
     if order is Order.SHUFFLED and total <= Limit.SHUFFLED:
         ids = torch.randperm(total, generator=torch.Generator().manual_seed(total))
@@ -169,8 +166,7 @@ class _Abandoned(Exception):
 
 
 class Turns:
-    """Runs `bodies` one at a time: the first of those alive. Whoever calls `pause` more than `patience` times lets the
-    next one go on."""
+    """Runs `bodies` one at a time, the first alive; who calls `pause` more often than `patience` lets another on."""
 
     def __init__(self, bodies: Sequence[Callable[[], None]], patience: int) -> None:
         self._bodies, self._patience = bodies, patience
@@ -253,7 +249,6 @@ def head_length(function: Function) -> int:
     body = function.body
     if len(body.blocks) != 1:
         return 0
-    if body.blocks[0].compiled is None:
-        compile_region(body, {})
+    compile_function(function)
     steps = body.blocks[0].compiled.steps
     return next((number for number, (op, *_) in enumerate(steps) if meets_others(op)), 0)

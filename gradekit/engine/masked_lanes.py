@@ -16,8 +16,7 @@ Condition = tuple[str, tuple[Any, ...]]
 
 Guard = frozenset[Condition]
 
-UNKNOWN: Guard = frozenset({("", ())})
-"""That of a load whose mask has no name, which nothing implies."""
+UNKNOWN: Guard = frozenset({("", ())})  # that of a load whose mask has no name, which nothing implies
 
 SHAPES = frozenset({"tt.broadcast", "tt.expand_dims", "tt.splat", "tt.reshape", "tt.trans"})
 """Operations that move elements and change none."""

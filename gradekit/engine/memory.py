@@ -15,8 +15,7 @@ from torch import Tensor
 from gradekit.engine.budget import Limit
 from gradekit.program import ADDRESS_GAP, Fold, View
 
-POISON = 0xFF
-"""Byte that fills memory nobody has written."""
+POISON = 0xFF  # byte that fills memory nobody has written
 
 
 @dataclass(eq=False)
@@ -114,8 +113,7 @@ class Storage:
 
 
 class Memory:
-    """The storages of one run, by id; `addresses` places those whose addresses the program has written down, `folds`
-    says how some are held."""
+    """The storages of one run, by id: at the program's `addresses`, where it has written some down; some in `folds`."""
 
     def __init__(self, addresses: Mapping[int, int] | None = None, folds: Mapping[int, Fold] | None = None) -> None:
         self.storages: dict[int, Storage] = {}
@@ -132,8 +130,7 @@ class Memory:
         return {storage.address // ADDRESS_GAP: storage for storage in self.storages.values()}
 
     def place_input(self, id: int, data: Tensor, written: Tensor | None = None, unit: int = 1) -> Storage:
-        """An input's bytes (shared, not copied until somebody stores to them);
-        elements of no view count as unwritten."""
+        """An input's bytes (shared until somebody stores to them); elements of no view count as unwritten."""
         return self._placed(id, data, is_input=True, unit=unit, written=written)
 
     def allocate(self, id: int, nbytes: int) -> Storage:
@@ -190,8 +187,7 @@ def strided(flat: Tensor, shape: Sequence[int], stride: Sequence[int], offset: i
 
 
 def index_in(view: View, positions: Tensor) -> tuple[list[Tensor], Tensor]:
-    """The index along each axis of a view of the elements at `positions` of its storage (int64, 1-D), and which of them
-    the view has."""
+    """By axis of a view, the index of the elements at `positions` of its storage (int64, 1-D); and which it has."""
     rest, index = positions - view.offset, [torch.zeros_like(positions)] * len(view.shape)
     inside = torch.full_like(positions, 0 not in view.shape, dtype=torch.bool)
     for axis in sorted(range(len(view.shape)), key=lambda a: -view.stride[a]):
@@ -209,8 +205,7 @@ def view_bytes(tensor: Tensor) -> Tensor:
 
 @functools.lru_cache(maxsize=256)
 def covered(nbytes: int, itemsize: int, shape: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Tensor | None:
-    """Which elements of a storage a view has: bool [nbytes // itemsize]; None where it has all. Shared: never write to
-    it."""
+    """The elements of a storage that a view has: bool [nbytes // itemsize], None for all. Shared: never write to it."""
     seen = torch.zeros(nbytes // itemsize, dtype=torch.bool)
     strided(seen, shape, stride, offset).fill_(True)
     return None if everywhere(seen) else seen

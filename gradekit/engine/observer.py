@@ -22,8 +22,7 @@ class Observer(Protocol):
     """Who looks on while a program runs."""
 
     def launch(self, context: LaunchContext, memory: Memory) -> Observe | None:
-        """A launch begins: what is to be called after its operations, or None for nothing. A run that has to be made
-        again, with all accesses examined, begins again with launch 0."""
+        """A launch begins: what to call after its operations, if anything. A run made again begins with launch 0."""
 
 
 @dataclass(frozen=True)

@@ -228,8 +228,7 @@ _UNARY: dict[str, Callable[..., Tensor]] = {f"math.{name}": function for name, f
 
 
 def _elementwise(function: Callable[..., Tensor], flops: int = 1) -> Compiler:
-    """Steps of an operation on floats, of so many `flops` for each element of the result, which may take the memory of
-    an operand."""
+    """Steps of an operation on floats, of so many `flops` an element, that may take the memory of an operand."""
 
     def compile(op: Op) -> Evaluator:
         operands = [

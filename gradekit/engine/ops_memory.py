@@ -238,8 +238,7 @@ def _all_of(masks: list[bool | Below | Tensor]) -> Value:
 
 
 def load_block(frame: Frame, op: Op, block: BlockPointer, axes: Any, padding: Any) -> Value:
-    """The tile at a block's own offsets; elements outside along the checked `axes` are padding. Leading axes of size 1
-    may be dropped from the result of a descriptor."""
+    """The tile at a block's own offsets, padded outside by checked `axes`; a descriptor's may drop axes of size 1."""
     type = op.result_types[0]
     undefined = _undefined(frame, op) if leaves_lanes_undefined(op) else None
     other = _padding(padding, type, len(block.block)) if undefined is None else undefined

@@ -57,8 +57,7 @@ def _operation(op: Op) -> str:
 
 
 def elementwise(frame: Frame, region: Region, arguments: Tensors, dtypes: Iterable[torch.dtype]) -> Tensors:
-    """Runs a region of scalar code once for each element of tensors [programs, ...] of one shape; its results, which
-    have these dtypes."""
+    """A region of scalar code run for each element of tensors [programs, ...] of one shape: results of these dtypes."""
     shape = arguments[0].shape
     programs = arange(shape[0]).view([-1] + [1] * (len(shape) - 1)).expand(shape).reshape(-1)
     inner = frame.inner(programs)
@@ -116,8 +115,7 @@ _EXTREMES: dict[str, Callable[[Tensor, int], Tensor]] = {
 
 
 def reduce_pairs(combine: Combine, values: Tensors, axis: int, count: int) -> Tensors:
-    """Combines neighbours until one is left: a tree, as on the card, and in order for
-    operations that do not commute."""
+    """Combines neighbours until one is left: a tree, as on the card, that keeps the order of operands."""
     values = tuple(value.movedim(axis, -1) for value in values)
     if values[0].shape[0] != count:  # a region may use values of each program
         values = tuple(value.expand(count, *value.shape[1:]) for value in values)
@@ -182,11 +180,9 @@ def _evaluate_map(frame: Frame, op: Op) -> Tensors:
 @evaluates("tt.dot")
 def _evaluate_dot(frame: Frame, op: Op) -> Tensor:
     """a [M, K] @ b [K, N] + c [M, N], or with a batch axis before; products exact, sums in the accumulator's type."""
-    a, b, c = (frame.full(op, position) for position in range(3))
-    count = max(value.shape[0] for value in (a, b, c))
-    frame.context.meter.flops += 2 * count * math.prod(op.result_types[0].shape) * a.shape[-1]
+    a, b, c = _operands(frame, op)
+    frame.context.meter.flops += 2 * a.shape[0] * math.prod(op.result_types[0].shape) * a.shape[-1]
     precision = str(op.attributes.get("inputPrecision", "ieee")).lower()
-    a, b, c = (value if value.shape[0] == count else value.expand(count, *value.shape[1:]) for value in (a, b, c))
     return product(a, b, c, precision)
 
 

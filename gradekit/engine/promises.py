@@ -64,8 +64,7 @@ def kept(op: Op, evaluate: Evaluator) -> Evaluator:
 
 
 def misaligned_arguments(ttir: str, arguments: Sequence[Argument]) -> list[str]:
-    """The names of the arguments of a launch that are no multiples of 16, although the
-    kernel was specialized to that."""
+    """The names of a launch's arguments that are no multiples of 16, although the kernel was specialized to that."""
     aligned = kernel_arguments(ttir)
     if len(aligned) != len(arguments):  # a descriptor stands for several of them
         return []

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from gradekit.engine.ttir import Op
 
 Evaluator = Callable[["Frame"], Any]
-"""Evaluates one operation in a frame: its value, or None for none; a tuple of values for several results, and where the
-operation has regions or calls a function."""
+"""Evaluates an operation in a frame: its value, None for none; a tuple for several, for regions and for calls."""
 Compiler = Callable[["Op"], Evaluator]
 
 OPS: dict[str, Compiler] = {}
@@ -33,8 +32,7 @@ def enters(table: dict[str, Any], *names: str) -> Callable[[Callable[..., Any]],
     return enter
 
 
-compiles = functools.partial(enters, OPS)
-"""Enters the compiler of the operations of these names."""
+compiles = functools.partial(enters, OPS)  # enters the compiler of the operations of these names
 
 
 def evaluates(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -60,8 +60,7 @@ def count(
 
 
 def least_bytes(program: Program) -> int:
-    """The traffic of reading every element of the inputs once, whoever else shares
-    it, and writing every result once."""
+    """The traffic of reading every element of the inputs once, whoever shares it, and writing every result once."""
     views = [*dict.fromkeys(program.inputs), *(r for r in program.results if isinstance(r, View))]
     return sum(_distinct(view) * ITEMSIZE[view.dtype] for view in views)
 

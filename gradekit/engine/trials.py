@@ -64,8 +64,7 @@ def run_with_trials(
 
 
 def _has_its_turn(cost: int, number: int, seldom: int = Limit.SELDOM) -> bool:
-    """Whether a run of so much work is one of those that are made under other conditions, too; by its work alone, so
-    that it is the same for each grader."""
+    """Whether a run of so much work is made under other conditions too: by that alone, so the same for each grader."""
     return cost <= Limit.CHEAP or number % (seldom if cost > Limit.COSTLY else Limit.OFTEN) == 0
 
 
@@ -93,8 +92,7 @@ def _is_filled(program: Program, choices: Sequence[Choice]) -> bool:
 
 
 def _orders(program: Program, cost: int, number: int) -> Sequence[Order]:
-    """The orders in which a run is made. Where they change roundings alone, few runs are; one that
-    costs much is made in one of them."""
+    """The orders of a run: for a few runs where they change roundings alone, one of them where it costs much."""
     known = [facts(kernel.unaligned) for kernel in program.kernels.values()]
     one = (ORDERS[number // Limit.SELDOM % 2],)
     if any(fact.ordered for fact in known):
@@ -111,8 +109,7 @@ def kept_memory(program: Program) -> frozenset[int]:
 
 
 def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditions], RunResult]) -> list[Finding]:
-    """The finding where a promise matters that lanes go on one after another: those that begin anew are past the end in
-    most kernels, and what is found there is dropped."""
+    """The finding where it matters that lanes promised to go on begin anew: most do past the end, and are dropped."""
     promising = next(kernel for kernel in program.kernels.values() if facts(kernel.unaligned).contiguous)
     try:
         other = run(Conditions(promised=True))

@@ -17,8 +17,7 @@ __all__ = ["Block", "Function", "Location", "Module", "Op", "Region", "TTIRError
 
 
 def parse(text: str) -> Module:
-    """The module that `text` (of Triton 3.6 to 3.9, with or without locations) holds. Raises TTIRError where the text
-    is not TTIR."""
+    """The module of a TTIR text of Triton 3.6 to 3.9, with or without locations. Raises TTIRError for any other."""
     parser = Parser(text)
     try:
         return parser.module()

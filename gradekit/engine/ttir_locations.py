@@ -31,8 +31,7 @@ class Locations:
         self._known: dict[str, Location] = {}
 
     def of(self, text: str, depth: int = 0) -> Location:
-        """The location that `text`, the inside of a `loc(...)`, means; () for an alias that is not defined, or defined
-        in terms of itself, and what is not understood adds no frame."""
+        """The location that the inside of a `loc(...)` means, as far as understood; () for an alias without any."""
         if text not in self._known:
             self._known[text] = ()  # what a definition in terms of itself sees
             self._known[text] = self._read(text, depth)

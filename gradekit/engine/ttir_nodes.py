@@ -92,8 +92,7 @@ def _read_tensor(inner: str) -> Type | None:
 
 
 def from_bytes(raw: bytes, element: str) -> list[Any]:
-    """The numbers of a type, as they lie in memory. Raises ValueError where `element` is no type whose numbers lie in
-    whole bytes, or `raw` has no whole number of them."""
+    """The numbers of a type, as they lie in memory. Raises ValueError where these do not lie in whole bytes."""
     import torch
 
     from gradekit.engine.values import BITS, FLOAT, INTEGER
@@ -114,8 +113,7 @@ _NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]{1,32}|\d{1,40}(?:\.\d{0,400})?(?:[eE][
 
 def read_number(text: str, element: str) -> int | float | bool:
     """The number that `text` spells as a value of type `element`, which may be the bits of a float in hexadecimal;
-    integers come out signed, as wide as the type (i1 as a bool). Raises ValueError where `text` spells no number of
-    that type."""
+    integers come out signed, as wide as the type (i1 as a bool). Raises ValueError where it spells none."""
     if text in ("true", "false"):
         return text == "true"
     if _NUMBER.fullmatch(text) is None:
@@ -225,8 +223,7 @@ def names_used(op: Op) -> Iterator[str]:
 
 
 def in_order(blocks: list[Block]) -> list[Block]:
-    """The blocks with each after all that branch to it, where no branch leads back: reverse postorder, in which blocks
-    that the text has in such an order already stay as they are."""
+    """The blocks, each after all that branch to it where none leads back: reverse postorder, if need be."""
     if len(blocks) < 3:
         return blocks
     by_label = {block.label: block for block in blocks}

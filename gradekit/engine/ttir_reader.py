@@ -276,8 +276,7 @@ class Reader:
     # clauses: what stands between an operation's name and its location
 
     def clause(self, name: str) -> tuple[Clause, list[Type]]:
-        """The clause of the operation `name`, with operands and attributes in the order that ttir_nodes describes, and
-        the types that follow it."""
+        """The clause of operation `name`: operands and attributes in ttir_nodes' order, and the types after it."""
         at, clause = self.at, Clause()
         self.operands_and_words(clause)
         types = self.type_section()
@@ -427,8 +426,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "tt.print": ("prefix",), "tt.assert": ("message",), "cf.assert": ("message",), "tt.call": ("callee",),
     "tt.elementwise_inline_asm": ("asm_string",),
 }  # fmt: skip
-"""The attributes whose values the words in an operation's text are, in order; elsewhere a word is an attribute that is
-True."""
+"""The attributes whose values the words in an operation's text are, in order; any other word is one that is True."""
 
 _SOURCE_LAST = ("tt.descriptor_store", "tt.descriptor_reduce")
 """`%descriptor[%indices], %source`: the source stands before the indices in Triton's own order of operands."""

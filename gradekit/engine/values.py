@@ -52,8 +52,7 @@ class Affine:
 
 @dataclass(slots=True)
 class Below:
-    """Where `gap` is below zero: true for some elements and false for others. `tensor` is the same as a tensor, once
-    somebody has asked for it."""
+    """Where `gap` is below zero, for some elements and not for others; `tensor` is the same, once it was asked for."""
 
     gap: Affine
     tensor: Tensor | None = None
@@ -273,8 +272,7 @@ _REFERENCES = sys.getrefcount(_HELD["one"]), storage_uses(storage_id(_HELD["one"
 
 
 def owned(values: dict[str, Any], name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor | None:
-    """The value of this name, where it is a tensor of this dtype and shape, and nobody else has it or its memory: who
-    needs it no more may write there."""
+    """This value, where it is a tensor of this dtype and shape that nobody else has: its last user may write there."""
     if sys.getrefcount(values[name]) != _REFERENCES[0]:
         return None
     value = values[name]

@@ -24,12 +24,9 @@ from gradekit.exact.trial import NOT_TRIED, ExactCall, run_exactly
 from gradekit.inputs.value_kinds import POSITIVE, SCALED
 from gradekit.program import Launch, run_steps
 
-MOST = 4
-"""Borders of one program that are looked at: numbers that decide first, the largest first."""
-RUNS = 5
-"""How often a call is run for one border."""
-NEAR = 0.3
-"""How far before a border values may end, as a power of two."""
+MOST = 4  # borders of one program that are looked at: numbers that decide first, the largest first
+RUNS = 5  # how often a call is run for one border
+NEAR = 0.3  # how far before a border values may end, as a power of two
 DRAWN = 10
 """Numbers that decide nothing are looked at from here on, as a power of two: examples are as much larger or smaller."""
 _DECIDING = {"arith.cmpf", "arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf", "tt.clampf"}
@@ -88,8 +85,7 @@ def _number(flow: DefUse, name: str) -> float | None:
 
 # --- looking for the factor ------------------------------------------------------------------------------------------
 
-_Place = tuple[int, Border]
-"""The number of a launch, and a border of its kernel."""
+_Place = tuple[int, Border]  # the number of a launch, and a border of its kernel
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,7 @@ _SAME = {
     "ttg.convert_layout", "arith.extf", "arith.select",
 }  # fmt: skip
 """Operations that hand on the numbers that they get."""
-_STORES = ("tt.store", "tt.descriptor_store")
-"""Operations that store: their operands say where, and what."""
+_STORES = ("tt.store", "tt.descriptor_store")  # operations that store: their operands say where, and what
 _NO_ROUNDING = _SAME | LOADS | {
     "arith.constant", "arith.negf", "math.absf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
     "ub.poison", "tt.unsplat", "tt.gather", "scf.for", "scf.if", "scf.while", "scf.yield", "tt.call",
@@ -43,8 +42,7 @@ _NO_ROUNDING = _SAME | LOADS | {
 
 @dataclasses.dataclass(frozen=True)
 class RoundingPlace:
-    """An operation of the kernel with the text `ttir` that rounds to `dtype`, or without one a step of the program;
-    `line` is the submission's."""
+    """An operation of the kernel `ttir` that rounds to `dtype`, or without one a step; `line` is the submission's."""
 
     ttir: str
     number: int
@@ -54,8 +52,7 @@ class RoundingPlace:
 
 
 def rounding_places(program: Program, upstream: Input | None = None) -> list[RoundingPlace]:
-    """All places of a program's kernels and its host code, where that gives no result. In a backward pass, what has the
-    form of `upstream` is a saved result."""
+    """All places of a program's kernels and host code that give no result; a tensor like `upstream` was saved."""
     found = dict.fromkeys(_of_host_code(program))
     for launch in (step for step in every_step(program.steps) if isinstance(step, Launch)):
         kernel = program.kernels[launch.kernel]

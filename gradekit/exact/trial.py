@@ -39,13 +39,10 @@ from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Asked, Reference
 from gradekit.program import Program, View
 
-CONSTANT = 2.0**-21
-"""By how much a constant may be off: float32 rounds to 2**-24, and seven digits are good to 2**-21."""
-EXCUSED = 0.125
-"""Of what float32 arithmetic excuses, this share. A hundred right submissions use a fortieth at most."""
+CONSTANT = 2.0**-21  # by how much a constant may be off: float32 rounds to 2**-24, and seven digits are good to 2**-21
+EXCUSED = 0.125  # of what float32 arithmetic excuses, this share. A hundred right submissions use a fortieth at most
 FLOAT32 = torch.finfo(torch.float32).eps
-MOST_BYTES = 1 << 30
-"""What a run may allocate: four times as much as a usual one, for float64 is so much wider."""
+MOST_BYTES = 1 << 30  # what a run may allocate: four times as much as a usual one, for float64 is so much wider
 ROUNDED = "it decides by rounded values"
 
 
@@ -103,13 +100,11 @@ class Seen:
 
 NOT_TRIED = (NotExact, Unsupported, ForbiddenOp, OverBudget)
 
-Outcome = Seen | Failure
-"""Of one result of a call: what a trial has shown of it, or why it is wrong."""
+Outcome = Seen | Failure  # of one result of a call: what a trial has shown of it, or why it is wrong
 
 
 def tried(call: ExactCall, specs: Sequence[Input]) -> list[Outcome]:
-    """Holds each of the call's `parts`, with these tensors, against its reference; where their values are far from
-    those of the examples, its usual results too."""
+    """Holds each of the call's `parts` against its reference, with these tensors; at far values, as usual too."""
     trial = _Trial(call, specs)
     return [trial.outcome(*part) for part in call.parts]
 

@@ -34,8 +34,7 @@ from gradekit.program import (
     writes,
 )
 
-_WIDENED = {"float16", "bfloat16", "float32"}
-"""The dtypes of views that become float64."""
+_WIDENED = {"float16", "bfloat16", "float32"}  # the dtypes of views that become float64
 _WIDEST = "float64"
 _ELEMENTS = {"f16", "bf16", "f32"}
 _WIDE = "f64"
