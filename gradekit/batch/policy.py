@@ -5,8 +5,6 @@ times. A time is always the submission's own, never the clock's, so that grading
 `gradekit/schemas/course.json` says what each entry means.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping

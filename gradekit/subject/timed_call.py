@@ -206,8 +206,6 @@ def _verdict(timed: Timed, requirement: Requirement) -> Verdict:
     return decide(timed.ratio(requirement.side), requirement.factor)
 
 
-
-
 def _too_slow(timed: Timed, requirement: Requirement) -> str:
     found, side = timed.ratio(requirement.side), SIDE_NAMES[requirement.side]
     took, beside = (duration(1e6 * timed.seconds(one)) for one in (STUDENT, requirement.side))
@@ -217,8 +215,6 @@ def _too_slow(timed: Timed, requirement: Requirement) -> str:
         f"{found.value:.2f} times as fast (between {found.low:.2f} and {found.high:.2f}), and must be "
         f"{requirement.factor:g} times as fast{begins}."
     )
-
-
 
 
 def assert_peak_memory(timed: Timed, *, at_most: int) -> None:
