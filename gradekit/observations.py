@@ -14,11 +14,13 @@ SHOWN = 8  # how many of the elements that one incident concerns are kept
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in a submission: its `line` (None: unknown), in the `kernel` of launch number `launch` of the run."""
+    """A place in a submission: its `line` (None: unknown), in the `kernel` of launch number `launch` of the run, and
+    the line of the call, where that is in a function that the kernel calls."""
 
     line: int | None
     launch: int = ON_THE_HOST
     kernel: str = ""
+    caller: int | None = None
 
 
 @dataclass(slots=True)

@@ -74,7 +74,8 @@ def explain(incidents: Sequence[Incident], namer: Namer, grids: Sequence[tuple[i
     """One finding for each kind, line, kernel and tensor, in the order in which they were first seen."""
     groups: dict[tuple[object, ...], list[Incident]] = {}
     for incident in incidents:
-        key = (incident.cause, incident.site.line, incident.site.kernel, incident.storage, incident.message)
+        site = incident.site
+        key = (incident.cause, site.line, site.kernel, site.caller, incident.storage, incident.message)
         groups.setdefault(key, []).append(incident)
     return [_finding(group, namer, grids) for group in groups.values()]
 
@@ -91,7 +92,7 @@ def _finding(group: list[Incident], namer: Namer, grids: Sequence[tuple[int, int
             (0, 0, 0) if launch == ON_THE_HOST else coordinates(program, grids[launch]) for program, launch in programs
         ),
         count=sum(incident.count for incident in group),
-        facts={} if id is None else {"elements_in_storage": first.capacity},
+        facts={} if id is None else {"elements_in_storage": first.capacity, "caller": first.site.caller},
     )  # fmt: skip
     return replace(finding, message=sentence(finding, first.message))
 

@@ -67,7 +67,8 @@ class LaunchContext:
 
     def site(self, op: Op) -> Site:
         """Where the operation stands."""
-        return Site(self.line(op), self.launch, self.kernel)
+        _, *around = [line for file, line, _ in op.location if file == self.path] or [None]
+        return Site(self.line(op), self.launch, self.kernel, next(iter(around), None))
 
 
 class Scope(dict[str, Any]):

@@ -269,7 +269,7 @@ class _Trial:
         message = (
             f"The formula is not the one that is asked for: computed without any rounding, the result{place} is "
             f"{exact[worst]:.10g}, and must be {expected.exact[worst]:.10g}, {self._values}."
-        )
+        ) + (f" Line {line} stores it." if line else "")
         return Failure(Cause.WRONG_FORMULA, message, line=line, facts=facts)
 
     def _of_rounding(self, place: RoundingPlace, expected: Reference, wrong: Tensor, moved: Tensor) -> Failure:

@@ -34,19 +34,15 @@ def special_values(calls: Iterable[tuple[Sequence[Any], Tensor, Tensor]], names:
                 wrong_ones = sum(int(wrong.sum()) for _, wrong, _ in seen)
                 right_ones = sum(int((told & ~wrong).sum()) for _, wrong, told in seen)
                 if min(wrong_ones, right_ones) > 1:
-                    sentence = f"Just those elements are wrong where `{name}` is {what}."
-                    hint = "look for what decides by a value: does it mean the same where the value is this one?"
-                    return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
+                    return Diagnosis(Cause.WRONG_VALUES, f"Just those elements are wrong where `{name}` is {what}.")
     return None
 
 
-_RULES: tuple[tuple[str, Callable[[int, int], bool], str], ...] = (
-    ("above {} = {}", lambda size, tile: size > tile,
-     "one tile is right and several are not: look at what goes from one to the next, and how they are put together"),
-    ("no multiple of {} = {}", lambda size, tile: size % tile > 0, "look at what the last, partial tile counts"),
-    ("above {} = {} and no multiple of it", lambda size, tile: size > tile and size % tile > 0,
-     "look at what the last, partial tile counts beside whole ones"),
-)  # fmt: skip
+_RULES: Mapping[str, Callable[[int, int], bool]] = {
+    "above {} = {}": lambda size, tile: size > tile,
+    "no multiple of {} = {}": lambda size, tile: size % tile > 0,
+    "above {} = {} and no multiple of it": lambda size, tile: size > tile and size % tile > 0,
+}
 
 
 def sizes_at_tiles(calls: Sequence[tuple[Mapping[str, int], bool]], program: Program) -> Diagnosis | None:
@@ -58,9 +54,9 @@ def sizes_at_tiles(calls: Sequence[tuple[Mapping[str, int], bool]], program: Pro
         right, wrong = ({one.get(size, 0) for one, is_right in calls if is_right is it} for it in (True, False))
         passes = len(right) > 1 and max(wrong, default=0) > tile
         is_near = passes and (min(wrong) == tile + 1 or min(wrong) <= 2 * tile < 4 * max(right))
-        for what, rule, hint in _RULES if is_near else ():
+        for what, rule in _RULES.items() if is_near else ():
             if {rule(one, tile) for one in wrong} == {True} and {rule(one, tile) for one in right} == {False}:
                 sentence = f"Just those calls are wrong in which `{size}` is {what.format(name, tile)}."
-                found.append(Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint))
+                found.append(Diagnosis(Cause.WRONG_VALUES, sentence))
                 break
     return found[0] if len(found) == 1 else None

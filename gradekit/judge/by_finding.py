@@ -38,7 +38,7 @@ def other_strides(evidence: Evidence) -> Diagnosis | None:
     if fitting:
         sentence = (
             f"Line {finding.line} loads from {spec.name} as if it had the strides of {' or '.join(fitting)}, but its "
-            f"own are {spec.stride}.{_launched(finding, evidence)}"
+            f"own are {spec.stride}."
         )
     elif apart > 1 and bool((places % apart).any()):
         sentence = (
@@ -56,13 +56,6 @@ def _places(shape: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
     for size, step in zip(shape, stride, strict=True):
         found = (found.unsqueeze(1) + step * torch.arange(size)).flatten()
     return found.unique()
-
-
-def _launched(finding: Finding, evidence: Evidence) -> str:
-    """Where the strides are passed."""
-    launches = list(evidence.program.launches())[finding.launch :] if evidence.program is not None else []
-    source = launches[0].source if launches else None
-    return f" See which strides line {source.line} passes." if source is not None else ""
 
 
 def missing_mask(evidence: Evidence) -> Diagnosis | None:
@@ -155,7 +148,8 @@ def _is_a_flat_tail(finding: Finding, evidence: Evidence) -> bool:
 
 
 def unwritten(evidence: Evidence) -> Diagnosis | None:
-    """The elements that are never written are all those from some place, row or column on: what the grid leaves out."""
+    """The elements that are never written are all those from some place, row or column on: what the grid leaves out; or
+    just those that are NaN."""
     finding = evidence.find(Cause.UNWRITTEN_OUTPUT)
     tensors = [r for r in evidence.results if isinstance(r, torch.Tensor)]
     if finding is None or not finding.elements or len(tensors) != 1:
@@ -167,4 +161,6 @@ def unwritten(evidence: Evidence) -> Diagnosis | None:
             sentence = sentence or f"Only the first {first} of {shape[along]} {noun} of the result are ever written."
     if finding.count == math.prod(shape):
         sentence = "No element of the result is ever written."
+    elif not sentence and evidence.comparison is not None and finding.count == int(evidence.comparison.nan.sum()):
+        sentence = "Just those elements are NaN that nothing is ever written to."
     return Diagnosis(Cause.UNWRITTEN_OUTPUT, sentence, finding.line) if sentence else None

@@ -218,11 +218,18 @@ def special_origin(
     program: Program, inputs: Sequence[Tensor], comparison: Comparison | None, allow: Collection[str]
 ) -> Diagnosis | None:
     """Why an element is NaN or infinite, by running the failing call once more; None where it is not known."""
-    place = _wrong_place(program, comparison)
-    owners = Owners()
-    if place is None or not ran(program, inputs, allow, owners):
+    places, owners = _wrong_places(program, comparison), Owners()
+    if not places or not ran(program, inputs, allow, owners):
         return None
-    storage, index = place
+    follow = lambda place: _followed(program, inputs, allow, owners, *place)
+    origin = next(filter(None, map(follow, places)), None)
+    return _told(origin, bool(comparison is not None and comparison.nan.any()), program) if origin is not None else None
+
+
+def _followed(
+    program: Program, inputs: Sequence[Tensor], allow: Collection[str], owners: Owners, storage: int, index: int
+) -> Origin | None:
+    """Where the NaN or the infinity begins that the last write to an element of a storage has left there."""
     for _ in range(MOST_LAUNCHES):
         at = owners.owner(storage, index)
         if at is None:
@@ -232,24 +239,22 @@ def special_origin(
             return None
         again = _Follower(at, storage, index, follower.stored)  # lanes that a mask leaves out may hold a NaN, too
         found = again.found if ran(program, inputs, allow, again) and again.found is not None else follower.found
-        if isinstance(found, Origin):
-            return _told(found, bool(comparison is not None and comparison.nan.any()), program)
-        if found.storage is None:
-            return None
+        if isinstance(found, Origin) or found.storage is None:
+            return found if isinstance(found, Origin) else None
         storage, index = found.storage, found.index
     return None
 
 
-def _wrong_place(program: Program, comparison: Comparison | None) -> tuple[int, int] | None:
-    """The storage and the index in it of the first element that is NaN, or else infinite, and must not be."""
+def _wrong_places(program: Program, comparison: Comparison | None) -> list[tuple[int, int]]:
+    """The storage and the index in it of the first element that is NaN, or else infinite, and must not be: in each
+    result that has the shape of the one that was compared."""
     if comparison is None or not comparison.actual.is_floating_point():
-        return None
+        return []
     special = comparison.nan if bool(comparison.nan.any()) else comparison.inf
     views = [v for v in program.results if isinstance(v, View) and v.shape == tuple(special.shape)]
-    if not views or not bool(special.any()):
-        return None
-    element = special.nonzero()[0].tolist()
-    return views[0].storage, views[0].offset + sum(i * s for i, s in zip(element, views[0].stride, strict=True))
+    element = special.nonzero()[0].tolist() if bool(special.any()) else None
+    place = lambda view: view.offset + sum(i * s for i, s in zip(element or (), view.stride, strict=True))
+    return [(view.storage, place(view)) for view in views] if element is not None else []
 
 
 def ran(program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: Observer) -> bool:
@@ -282,12 +287,10 @@ def _place(origin: Origin) -> str:
 
 
 def _before_exp(program: Program) -> str:
-    """What to do about an exp that overflows, where rows are reduced and where each element is computed by itself."""
+    """What to do about an exp that overflows: where rows are reduced, and nothing takes a maximum, that is missing."""
     names = {op.name for op in operations_of(program)}
-    if "tt.reduce" not in names:
-        return "exp overflows float32 above 88.7: let its argument never be a large number"
-    if not names.isdisjoint(("arith.maxnumf", "arith.maximumf")):
-        return "see that what is subtracted before exp is the maximum of the whole row"
+    if "tt.reduce" not in names or not names.isdisjoint(("arith.maxnumf", "arith.maximumf")):
+        return "exp overflows float32 above 88.7: see why its argument is so large"
     return "subtract the row's maximum before exp, which overflows float32 above 88.7"
 
 
@@ -338,9 +341,7 @@ def never_read(
             parts = " ".join(itertools.compress(map(_part_that_is_read, unread, names), changed))
             sentence = f"{parts} The result is as if {number} stood in the place of what is not read."
             hint = "see that the programs of the grid, or a loop in each of them, go over all of it"
-            if not number:
-                sentence = f"{parts} The result is as if the others were not there."
-                hint = "see what leaves the last ones out: a count of tiles or shares that `//` rounds down, say"
+            sentence = sentence if number else f"{parts} The result is as if the others were not there."
             counts = (first for gone in unread for _, first in _read_first(gone))
             short = next(filter(None, (tile_without_loop(text, program, count) for count in counts)), None)
             if short is None:

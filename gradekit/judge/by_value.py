@@ -18,7 +18,7 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
     comparison = evidence.comparison
     if comparison is None or len(evidence.specs) != len(comparison.reference.inputs):
         return None
-    for strides, what, as_if in _stride_hypotheses(evidence):
+    for strides, as_if in _stride_hypotheses(evidence):
         others = list(comparison.reference.inputs)
         for position, stride in strides.items():
             others[position] = _misread(evidence.specs[position], stride)
@@ -27,26 +27,26 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
             names = " and ".join(map(evidence.name, strides))
             spec = evidence.specs[first := min(strides)]
             sentence = (
-                f"The kernel ignores {what} of {names}: the result is what comes of reading it {as_if}, "
-                f"but its strides are {spec.stride} for shape {list(spec.shape)}."
+                f"The result is what comes of reading {names} {as_if}, but the strides of {evidence.name(first)} are "
+                f"{spec.stride} for shape {list(spec.shape)}."
             )
             return Diagnosis(Cause.IGNORES_STRIDES, sentence, input=first)
     return None
 
 
-def _stride_hypotheses(evidence: Evidence) -> Iterator[tuple[dict[int, tuple[int, ...]], str, str]]:
+def _stride_hypotheses(evidence: Evidence) -> Iterator[tuple[dict[int, tuple[int, ...]], str]]:
     """The strides that inputs may have been read with, the lesser reproach first: one that is ignored of one input, all
-    of one, of several, and those of another input in their place."""
+    of one, of several, and those of another input in their place; and how that is said."""
     specs = dict(enumerate(evidence.specs))
     strided = [p for p, s in specs.items() if not s.is_contiguous]
     groups = [[p] for p in strided] + ([strided] if len(strided) > 1 else [])
-    last, every = "as if neighbours in a row were neighbours in memory", "as if it were contiguous"
-    yield from (({p: (*specs[p].stride[:-1], 1) for p in group}, "the last stride", last) for group in groups)
-    yield from (({p: row_major(specs[p].shape) for p in group}, "the strides", every) for group in groups)
+    last, every = "as if neighbours in a row were neighbours in memory", "as if contiguous"
+    yield from (({p: (*specs[p].stride[:-1], 1) for p in group}, last) for group in groups)
+    yield from (({p: row_major(specs[p].shape) for p in group}, every) for group in groups)
     for position, one in specs.items():
         alike = [p for p, s in specs.items() if len(s.stride) == len(one.stride) and s.stride != one.stride]
         for group in [[p] for p in alike] + ([alike] if len(alike) > 1 else []):
-            yield dict.fromkeys(group, one.stride), "the strides", f"with those of {evidence.name(position)}"
+            yield dict.fromkeys(group, one.stride), f"with the strides of {evidence.name(position)}"
 
 
 def _misread(spec: Input, stride: tuple[int, ...]) -> torch.Tensor:
@@ -72,7 +72,7 @@ def result_strides(evidence: Evidence) -> Diagnosis | None:
         return None
     sentence = (
         f"The kernel stores the result as if it were contiguous, but its strides are {actual.stride()}: "
-        "torch.empty_like keeps the strides of its argument. Use torch.empty, or the strides of the result."
+        "torch.empty_like keeps the strides of its argument."
     )
     hint = "allocate the result with torch.empty(x.shape, ...), or store to it with its own strides"
     return Diagnosis(Cause.IGNORES_STRIDES, sentence, hint=hint)
@@ -130,9 +130,7 @@ def off_by_a_factor(evidence: Evidence) -> Diagnosis | None:
         if len(names) == 1 or all(_near(one, factors[0]) for one in factors):
             named = f" That is {names[0]}." if len(names) == 1 else ""
             sentence = f"Every element is {factors[0]:.4g} times what it must be.{named}"
-            is_likely = named or len(factors) > 1 or _near(abs(factors[0]), 1)  # else it may be by chance
-            hint = "look for a factor, or a minus, that is missing or one too many" if is_likely else ""
-            return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
+            return Diagnosis(Cause.WRONG_VALUES, sentence)
     several = [one for _, one in evidence.wrong if one.actual.dim() > 1] if len(factors) < len(evidence.wrong) else []
     for along, name in ((-1, "row"), (-2, "column")):
         if several and all(factors_of(one, along) is not None for one in several):

@@ -64,4 +64,5 @@ def sentence(finding: Finding) -> str:
     text = (
         f"Line {finding.line}: {finding.message}" if finding.line else finding.message[:1].upper() + finding.message[1:]
     )
-    return text if text.endswith((".", "?", "!")) else f"{text}."
+    called = f" Line {finding.line} is called from line {caller}." if (caller := finding.facts.get("caller")) else ""
+    return f"{text if text.endswith(('.', '?', '!')) else f'{text}.'}{called}"

@@ -148,8 +148,10 @@ class Tutor:
                 return told if after is None else None
             seen, subject = after.error, after.subject_of(after.text)
             rule = self._texts.explained(seen, after.check.call, subject)
-            sentence = _with_another(mend, f"{seen.message} {rule.sentence}" if rule else seen.message)
-            hint = f"first: {mend.hint}; then: {rule.hint or rule.cause.hint}" if rule and mend.hint else mend.hint
+            left = _lower(f"{seen.message} {rule.sentence}" if rule else seen.message)
+            sentence = f"{mend.sentence} With that put right, this is left: {left}"  # a mistake, or more to this one
+            then = (rule.hint or rule.cause.hint) if rule else ""
+            hint = f"first: {mend.hint}; then: {then}" if then and mend.hint else mend.hint
             return Diagnosis(mend.cause or tries.clues.likeliest, sentence, mend.line or None, hint)
         return told
 

@@ -31,8 +31,8 @@ def scaled(x, out, n, scale, BLOCK: tl.constexpr):
 @pytest.mark.parametrize(("piece", "follows"), [
     ("start + step", " So lines 9 and 10 go to other elements than they should."),
     ("x + offs", " So it loads other elements of x than it should."),
-    ("tl.arange(0, BLOCK) < n", " So the mask in line 9 leaves the wrong lanes out."),
-    ("offs < n", " So its mask leaves the wrong lanes out."),
+    ("tl.arange(0, BLOCK) < n", " So the mask in line 9 is true for other lanes than it should be."),
+    ("offs < n", " So its mask is true for other lanes than it should be."),
     ("range(0, n, BLOCK)", " So the loop takes the wrong steps."),
     ("v + 1", ""),
     ("tl.load(x + offs, mask=mask) * scale", ""),

@@ -8,6 +8,7 @@ from gradekit.arithmetic import SIGNS
 from gradekit.interpreter.tile_values import fitted
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.words import hint_of, words
+from gradekit.submission.parsed_source import called
 
 
 def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
@@ -29,7 +30,8 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
         if isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
             yield from _rescaled(site, node.value, name, _factors(site, node))
     elif not site.is_steady(node) and name in site.names(node):
-        added = words("overwritten", name=name)
+        is_zero = called(node.value) == "tl.zeros" or getattr(node.value, "value", None) == 0
+        added = words("set-back" if is_zero else "overwritten", name=name)
         yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", added)
         for factor in (one for one in _factors(site, node) if one != name):
             told = added[0], hint_of("overwritten-scaled", factor=factor)
