@@ -67,7 +67,7 @@ class LaunchContext:
 
     def site(self, op: Op) -> Site:
         """Where the operation stands."""
-        _, *around = [line for file, line, _ in op.location if file == self.path] or [None]
+        around = [line for file, line, _ in op.location if file == self.path][1:]
         return Site(self.line(op), self.launch, self.kernel, next(iter(around), None))
 
 

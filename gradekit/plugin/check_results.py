@@ -582,20 +582,25 @@ def _returned_input(seen: _Failed) -> int | None:
 
 
 def _choice(seen: _Failed) -> int | None:
-    """Where kernels compare something that is no index, where they do so in one line: what chance is to decide."""
+    """Where kernels draw what elements share, or else compare what they have drawn, where they do so in one line."""
     draft = draft_of(seen.source.text) if _BY_CHANCE in seen.message else None
+    is_meant = _draws if "fate" in seen.message else _chooses
     lines = {
         node.lineno for kernel in (draft.kernels if draft is not None else ()) for node in kernel.nodes
-        if isinstance(node, ast.Compare) and not _is_mask(node, kernel.indices)
+        if isinstance(node, ast.expr) and is_meant(node, kernel.indices)
     }  # fmt: skip
     return lines.pop() if len(lines) == 1 else None
 
 
-def _is_mask(node: ast.Compare, indices: Collection[str]) -> bool:
-    """Whether it holds indices, and nothing that is computed by a function, against something."""
-    parts = list(ast.walk(node.left))
+def _draws(node: ast.expr, indices: Collection[str]) -> bool:
+    return called(node).startswith("tl.rand")
+
+
+def _chooses(node: ast.expr, indices: Collection[str]) -> bool:
+    """Whether it compares something else than indices: what is computed by a function, or no index."""
+    parts = list(ast.walk(node.left)) if isinstance(node, ast.Compare) else []
     is_index = any(isinstance(part, ast.Name) and part.id in indices for part in parts)
-    return is_index and not any(isinstance(part, ast.Call) for part in parts)
+    return bool(parts) and (not is_index or any(isinstance(part, ast.Call) for part in parts))
 
 
 def _gradients(seen: _Failed) -> int | None:

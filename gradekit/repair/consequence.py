@@ -9,8 +9,8 @@ from gradekit.submission.parsed_source import ParsedSource
 
 
 def consequence(kernel_name: str, node: ast.AST, source: ParsedSource) -> str:
-    """Which accesses go to the wrong elements, or have masks that are true for the wrong lanes, or which loop takes the wrong steps,
-    because of an expression or statement in a kernel; "" where it goes into values alone."""
+    """Which accesses go to the wrong elements, or have a wrong mask, or which loop takes the wrong steps, because of an
+    expression or statement in a kernel; "" where it goes into values alone."""
     draft = draft_of(source.text)
     kernel = next((one for one in draft.kernels if one.name == kernel_name), None) if draft is not None else None
     if kernel is None or not isinstance(node, (ast.expr, ast.stmt)):
@@ -61,7 +61,8 @@ def _astray(found: Sequence[PointerAccess], here: bool = False) -> str:
 def _masked(found: Sequence[PointerAccess], here: bool = False) -> str:
     if len({access.line for access in found}) > 1:
         return f" So the masks in {_lines(found)} are true for other lanes than they should be."
-    return f" So {'its mask' if here else f'the mask in line {found[0].line}'} is true for other lanes than it should be."
+    mask = "its mask" if here else f"the mask in line {found[0].line}"
+    return f" So {mask} is true for other lanes than it should be."
 
 
 def _lines(found: Sequence[PointerAccess]) -> str:

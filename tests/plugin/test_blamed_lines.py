@@ -68,6 +68,9 @@ def test_what_chance_is_to_decide_points_at_the_one_comparison_of_drawn_numbers(
     said = "With p = 0.5, an element was kept 90 of 100 times, where about 50 are expected: more than chance explains."
     assert line(Cause.WRONG_VALUES, said, CHOICES) == 6
     assert line(Cause.WRONG_VALUES, said, CHOICES.replace("where(keep", "where((x > 1) & keep")) is None
+    apart = CHOICES.replace("keep = tl.rand(seed, i)", "drawn = tl.rand(seed, i)\n    keep = drawn")
+    shared = said.replace("an element was kept", "elements 64 apart had the same fate")
+    assert (line(Cause.WRONG_VALUES, said, apart), line(Cause.WRONG_VALUES, shared, apart)) == (7, 6)
 
 
 def test_a_returned_input_points_at_the_function_that_takes_it_for_the_result() -> None:
