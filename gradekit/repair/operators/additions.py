@@ -5,6 +5,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gradekit.interpreter.tile_values import ValueKind, fitted
@@ -68,7 +69,10 @@ def _of_base_2(site: ChangeSite, node: ast.expr, text: str) -> Iterator[Change]:
         says = words(role, part=shown(site.source.of(node)), place=site.context(node))
         operator, turn = ast.Mult() if symbol == "*" else ast.Div(), _soon(site, symbol, float(_LOG2E))
         built = ast.BinOp(node, operator, ast.Constant(float(_LOG2E)))
-        yield site.change(ChangeKind.FACTOR, node, f"({text} {symbol} {_LOG2E})", says, turn, built, "log2(e)")
+        change = site.change(ChangeKind.FACTOR, node, f"({text} {symbol} {_LOG2E})", says, turn, built, "log2(e)")
+        powers = (one for one in site.kernel.nodes if isinstance(one, ast.Call) and called(one).endswith("exp2"))
+        at = min((one.lineno for one in powers), default=0) if symbol == "*" else 0
+        yield replace(change, at=at, sentence=f"Line {at} {says[0]}") if at else change
 
 
 def _soon(site: ChangeSite, symbol: str, value: Any, turn: int = Turn.COMBINED) -> int:
