@@ -239,8 +239,10 @@ def _followed(
             return None
         again = _Follower(at, storage, index, follower.stored)  # lanes that a mask leaves out may hold a NaN, too
         found = again.found if ran(program, inputs, allow, again) and again.found is not None else follower.found
-        if isinstance(found, Origin) or found.storage is None:
-            return found if isinstance(found, Origin) else None
+        if isinstance(found, Origin):
+            return found
+        if found.storage is None:
+            break
         storage, index = found.storage, found.index
     return None
 
@@ -252,9 +254,8 @@ def _wrong_places(program: Program, comparison: Comparison | None) -> list[tuple
         return []
     special = comparison.nan if bool(comparison.nan.any()) else comparison.inf
     views = [v for v in program.results if isinstance(v, View) and v.shape == tuple(special.shape)]
-    element = special.nonzero()[0].tolist() if bool(special.any()) else None
-    place = lambda view: view.offset + sum(i * s for i, s in zip(element or (), view.stride, strict=True))
-    return [(view.storage, place(view)) for view in views] if element is not None else []
+    place = lambda view, index: view.offset + sum(i * s for i, s in zip(index, view.stride, strict=True))
+    return [(view.storage, place(view, index)) for view in views for index in special.nonzero()[:1].tolist()]
 
 
 def ran(program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: Observer) -> bool:

@@ -86,8 +86,7 @@ def all_zeros(evidence: Evidence) -> Diagnosis | None:
     every = [one for _, one in evidence.wrong]
     if max((one.wrong_count for one in every), default=0) < 2 or any(bool((one.value != 0).any()) for one in every):
         return None
-    hint = "either nothing is stored to it, or what is stored comes out as 0: see where it gets its values"
-    return Diagnosis(Cause.ALL_ZEROS, "Every element is 0.", hint=hint)
+    return Diagnosis(Cause.ALL_ZEROS, "Every element is 0.")
 
 
 def integers_as_floats(evidence: Evidence) -> Diagnosis | None:

@@ -13,7 +13,7 @@ from gradekit.engine import executor
 from gradekit.judge.by_running import never_read, special_origin
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis
-from gradekit.judge.failure import Failure
+from gradekit.judge.failure import Failure, sentence
 from gradekit.judge.reference import reference
 from gradekit.plugin.check_results import CheckEvidence, diagnosis
 from gradekit.program import Program, View
@@ -104,6 +104,33 @@ def test_the_hint_is_that_of_the_operation_whatever_its_numbers_look_like() -> N
 def test_a_hint_speaks_of_what_is_told(body: str, x: list[float], hint: str) -> None:
     found = origin(HEAD + body + TAIL, torch.tensor(x))
     assert found is not None and found.hint.startswith(hint) and bool(found.hint) is bool(hint), found
+
+
+def test_of_several_results_alike_the_one_that_holds_it_is_followed() -> None:
+    both = TAIL.replace("y, mask=n < N)", "x, mask=n < N)\n    tl.store(more_ptr + n, y, mask=n < N)")
+    both = both.replace("(x, out,", "(x, out, more,").replace("    kernel[", "    more = torch.empty_like(x)\n    kernel[")
+    text = HEAD.replace("out_ptr, N", "out_ptr, more_ptr, N") + "    y = tl.sqrt(x)" + both.replace("return out", "return out, more")
+    with Tracer(Submission("submission.py", text, "")) as tracer:
+        program = tracer.trace("entry", [View(0, "float32", tuple(X.shape), X.stride())])
+    second = executor.run(program, [X]).results[1]
+    assert isinstance(second, torch.Tensor)
+    found = special_origin(program, [X], Comparison(second, reference(torch.zeros_like, X)), ())
+    assert found is not None and found.sentence == "The first NaN is made by `sqrt(-3)` in line 8."
+
+
+def test_an_access_in_a_function_of_the_kernel_is_told_with_the_line_that_calls_it() -> None:
+    """... and one in the kernel itself with its own line alone"""
+    helper = "@triton.jit\ndef taken(p, n):\n    return tl.load(p + n)\n\n\n@triton.jit\ndef kernel("
+    inside = HEAD.replace("@triton.jit\ndef kernel(", helper).replace('tl.load(x_ptr + n, mask=n < N, other=-float("inf"))', "taken(x_ptr, n)")
+    bare = HEAD.replace(', mask=n < N, other=-float("inf")', "")
+    told = list[str]()
+    for text in (inside, bare):
+        with Tracer(Submission("submission.py", f"{text}    y = x{TAIL}", "")) as tracer:
+            program = tracer.trace("entry", [View(0, "float32", tuple(X.shape), X.stride())])
+        (finding,) = executor.run(program, [X]).findings
+        told.append(sentence(finding))
+    assert told[0].startswith("Line 6: loads") and told[0].endswith(" Line 6 is called from line 12.")
+    assert told[1].startswith("Line 7: loads") and "called" not in told[1]
 
 
 def test_bits_that_are_stored_as_integers_have_no_origin() -> None:

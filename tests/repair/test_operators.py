@@ -69,6 +69,15 @@ def test_an_operator_restores_its_example(name: str) -> None:
     assert meaning(base) in (meaning(one) for one in restored(text, near) if names(one) == names(base))
 
 
+@pytest.mark.parametrize(("value", "hint"), [
+    ("tl.zeros((BM,), dtype=tl.float32)", "`late` begins before the loop: leave this line out"), ("share * 1.0", "add it up, with +="),
+])  # fmt: skip
+def test_a_sum_that_is_set_back_in_a_loop_is_told_apart_from_one_that_is_overwritten(value: str, hint: str) -> None:
+    draft = Draft(WEIGHTS.replace("        late = tl.zeros((BM,), dtype=tl.float32)", f"        late = {value}"))
+    site = ChangeSite(draft.kernels[0], replay(draft.source).begun["weights_kernel"].watched)
+    assert {one.hint for one in changes_of(site) if one.new == f"late += {value}"} == {hint}
+
+
 @pytest.mark.parametrize("name", ON_HOST)
 def test_an_operator_of_host_code_restores_its_example(name: str) -> None:
     right, wrong = ON_HOST[name]

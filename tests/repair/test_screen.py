@@ -399,7 +399,10 @@ def test_what_all_of_a_result_lacks_is_found_as_a_factor_without_a_look_at_the_l
     x, w = inputs()
     call, _ = shown(text, torch.exp2((x * w).sum(1) * 0.25) * 0.693147, x, w)
     found = Screen(Draft(text), ()).survivors([replace(call, lacks=0.693147)], ["means_kernel"])
-    assert found and {(one.lacks, one.turn) for one in found if one.lacks == "log2(e)"} == {("log2(e)", 1)}
+    powers = [one for one in found if one.lacks == "log2(e)"]
+    assert {one.turn for one in powers} == {1}
+    at = next(n for n, line in enumerate(text.splitlines(), 1) if "tl.exp2(" in line)
+    assert all(one.line == at and f"Line {at} takes powers of 2" in one.sentence for one in powers if "* 1.44" in one.new)
 
 
 BY_ROWS = TEXTS["by_rows"]
