@@ -368,3 +368,14 @@ def test_a_softmax_that_sums_in_half_precision_falls_outside(dtype: str) -> None
     x = plain(dtype, 4, 4096)
     e = (x.tensor() - x.tensor().amax(-1, keepdim=True)).float().exp().to(x.tensor().dtype)
     assert error(e / e.sum(-1, keepdim=True, dtype=e.dtype).to(e.dtype), softmax_reference(x)) > 1
+
+
+def test_what_is_allowed_for_many_elements_is_what_each_of_them_is_allowed() -> None:
+    x = torch.randn(1 << 17, generator=torch.Generator().manual_seed(0)).bfloat16()
+    whole = reference(torch.exp, x).allowance
+    assert torch.equal(whole, torch.cat([reference(torch.exp, part).allowance for part in x.split(1000)]))
+
+
+def test_what_is_allowed_is_worked_out_where_the_results_are() -> None:
+    there = torch.empty(1 << 17, dtype=torch.float64, device="meta")  # as on a card, which few machines have
+    assert tolerance.in_pieces(torch.add, there, there).device == there.device
