@@ -43,6 +43,13 @@ def test_a_histogram_counts_numbers_by_their_low_bits_and_under_its_mask() -> No
     assert of_each.tolist() == [[1, 0, 0, 1], [1, 0, 0, 0]], "one tile, and a mask for each program"
 
 
+def test_a_name_of_two_loops_may_be_a_tile_of_another_size_in_each() -> None:
+    walk = KernelWalk(Code({}, {}), (2, 1, 1), TileMemory(Memory(), 1, 2), Meter(Budget(10**9)))
+    loop = "for i in range(n):\n    part = tl.arange(0, {})\n    total += tl.sum(part, axis=0)\n"
+    total = returned(walk, f"total = 0\n{loop.format(4)}{loop.format(8)}return total", n=torch.tensor([1, 2]))
+    assert total.tolist() == [6 + 28, 2 * (6 + 28)]
+
+
 @pytest.mark.parametrize(("more", "is_exact"), [
     ("", False), (', input_precision="tf32"', False), (', input_precision="ieee"', True), (", allow_tf32=False", True),
 ])
