@@ -378,4 +378,4 @@ def test_what_is_allowed_for_many_elements_is_what_each_of_them_is_allowed() -> 
 
 def test_what_is_allowed_is_worked_out_where_the_results_are() -> None:
     there = torch.empty(1 << 17, dtype=torch.float64, device="meta")  # as on a card, which few machines have
-    assert tolerance.in_pieces(torch.add, there, there).device == there.device
+    assert tolerance.in_pieces(lambda one: one, there).device == there.device
