@@ -28,7 +28,7 @@ class Limit:
     # lanes in a history; of a large storage one for each unit, up to these
     WAITING, WAITING_OF_LARGE = 1 << 16, 1 << 23
     PRINTED = 64  # lines of device_print
-    SETTLED_BYTES = 1 << 25  # of values that the next launch with the same numbers takes
+    SETTLED_BYTES = 1 << 23  # of values that the next launch with the same numbers takes: as good as 1 << 25, nearly
     NESTING = 60  # levels of locations and of regions; frames of one location
     PIECE = 1 << 20  # elements that are looked at together for the first that are true
 
