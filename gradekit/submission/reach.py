@@ -1,9 +1,9 @@
 """Whether a source text could change the process that it runs in, as far as its syntax tells; nothing is run.
 
 What a submission's own process says of it can be believed only where the submission has no means to change that
-process. Code that uses torch and Triton, and nothing but their public names, has none: no imports of other modules, no
-private names, nothing that turns text into code or names, no attributes set on what is not its own. Everything else may
-be honest; it is a person who has to look.
+process. Code that uses torch and Triton, and nothing but their public names, has none: of other modules no more than
+`PARTS`, no private names, nothing that turns text into code or names, no attributes set on what is not its own.
+Everything else may be honest; it is a person who has to look.
 """
 
 from __future__ import annotations
@@ -20,6 +20,15 @@ PACKAGES = frozenset(
     {"torch", "triton", "math", "typing", "functools", "dataclasses", "__future__", "enum", "collections"}
 )
 """What may be imported, with all that is below."""
+
+PARTS = {
+    "contextlib": {"contextmanager", "nullcontext", "suppress"},
+    "logging": {"getLogger", "DEBUG", "INFO", "WARNING", "ERROR"},
+    "operator": {"add", "and_", "eq", "floordiv", "ge", "gt", "index", "le", "lt", "mod", "mul", "ne", "or_", "sub"},
+    "os": {"getenv", "environ"},
+    "warnings": {"warn", "filterwarnings", "simplefilter"},
+}
+"""What of other modules may be imported, or named by the module: it hands out, and changes, nothing of torch's."""
 
 _PLAIN = {"math", "select", "random", "trace", "typing", "functools", "enum", "dataclasses", "collections"}
 """Modules of the standard library whose names tensors or torch have too, or that hand out nothing."""
@@ -77,14 +86,21 @@ def _means(node: ast.AST, around: Surroundings) -> Iterator[str]:
         yield f"the function {getattr(node, 'attr', getattr(node, 'id', ''))}, which sets attributes, as a value"
     match node:
         case ast.Import(names=names):
-            yield from (f"import {alias.name}" for alias in names if not _is_harmless_module(alias.name))
+            for alias in names:
+                if alias.asname or alias.name not in PARTS:
+                    yield from () if _is_harmless_module(alias.name) else (f"import {alias.name}",)
         case ast.ImportFrom(module=module, names=names, level=level):
             for alias in names:
+                own = "wraps" if alias.asname is None and module == "functools" else ""
+                if not level and alias.name in PARTS.get(str(module), {own}) - {"environ"}:
+                    continue
                 if level or not _is_harmless_module(f"{module}.{alias.name}"):
                     yield f"from {module} import {alias.name}"
                 elif alias.name in RESERVED and alias.asname not in (None, alias.name):
                     yield f"another name for {alias.name}"
         case ast.Attribute(attr=name, ctx=ctx):
+            if name == "__version__" or around.keeps_a_name(node):
+                return
             if _is_private(name) or name in MODULES | REGISTRATIONS or _is_torchs_own(node):
                 yield f".{name}"
             elif not isinstance(ctx, ast.Load) and not around.is_own(node):
@@ -93,7 +109,10 @@ def _means(node: ast.AST, around: Surroundings) -> Iterator[str]:
                 yield from _unusual(name, node, around)
         case ast.Name(id=name, ctx=ast.Load()) if name in RESERVED:
             yield from _unusual(name, node, around)
-        case ast.Name(id=name):
+        case ast.Name(id=name) if name in around.parts:
+            if not around.names_a_part(node):
+                yield f"{name} as a value"
+        case ast.Name(id=name) if not around.keeps_a_name(node):
             if name in NAMES | REGISTRATIONS or (name.startswith("__") and name.endswith("__") and name != "__name__"):
                 yield name
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
@@ -142,7 +161,7 @@ def _is_static_method(argument: ast.expr, around: Surroundings) -> bool:
 
 
 def _is_harmless_module(name: str) -> bool:
-    if name.startswith("triton.tools.tensor_descriptor."):
+    if name.startswith(("triton.tools.tensor_descriptor.", "packaging.version")):
         return True
     first, *below = name.split(".")
     if name.startswith("torch.jit"):
@@ -179,6 +198,8 @@ class Surroundings:
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
         self._around = {inner: node for node in ast.walk(tree) for inner in ast.iter_child_nodes(node)}
+        imports = (alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names)
+        self.parts = {alias.name for alias in imports} & PARTS.keys()
         setting = (self.function(node) for node in ast.walk(tree) if self._is_set_on_owner(node))
         self.setters = {function for function in setting if function is not None}
         self._names = {function.name for function in self.setters}
@@ -249,6 +270,27 @@ class Surroundings:
         if isinstance(around, ast.Call) and around.func is node and not around.args:
             node, around = around, next(self.above(around), None)
         return node in getattr(around, "decorator_list", ())
+
+    def keeps_a_name(self, node: ast.AST) -> bool:
+        """Whether `node` is functools.wraps(F) next to a new function, in a function with the parameter F that does
+        nothing but decorate: it gives that new function the name and the text of another."""
+        call = next(self.above(node), None)
+        new = next(self.above(call), None) if isinstance(call, ast.Call) and call.func is node else None
+        around = self.function(new) if isinstance(new, _FUNCTIONS) and new.decorator_list[-1:] == [call] else None
+        match node, call:
+            case (ast.Name(id="wraps") | ast.Attribute(value=ast.Name(id="functools"), attr="wraps"),
+                  ast.Call(args=[ast.Name(id=name)], keywords=[])) if around is not None:  # fmt: skip
+                named = (one for one in ast.walk(self.tree) if isinstance(one, ast.Name) and one.id == around.name)
+                return [one.arg for one in around.args.args] == [name] and all(map(self.decorates, named))
+        return False
+
+    def names_a_part(self, node: ast.Name) -> bool:
+        """Whether this module is named for what may be had of it; the environment, to read from it."""
+        part = next(self.above(node), None)
+        if not (isinstance(part, ast.Attribute) and part.attr in PARTS[node.id] and isinstance(part.ctx, ast.Load)):
+            return False
+        use = next(self.above(part), None)
+        return part.attr != "environ" or isinstance(use, ast.Attribute) and use.attr == "get"
 
     def is_called(self, node: ast.AST) -> bool:
         """Whether `node` is what a call calls, or a decorator."""

@@ -348,7 +348,8 @@ class _Worked(Evaluation):
         if kind.startswith("@") and place.last_lane is not None:
             return int(kind.partition("/")[2]) - 1 if place.last_lane else 0
         if atom.op == "var" and kind == "turn" and place.last_turn is not None:
-            count = turns(*map(self.value, formulas(self.text).loops[atom.key])) if place.last_turn else 1
+            loop = formulas(self.text).loops.get(atom.key, (OTHER,) * 3)  # a `while` ends where no size tells
+            count = turns(*map(self.value, loop)) if place.last_turn else 1
             return None if count is None else count - 1
         return None
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.engine.branch_coverage import CLAMP, FALSE, TRUE, watched
+from gradekit.engine.branch_coverage import CLAMP, FALSE, TRUE, WHOLE, watched
 from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import Affine
 from gradekit.findings import Check, Outcome
@@ -33,6 +33,29 @@ def test_a_value_is_worked_out_once_however_often_an_unrolled_loop_uses_it() -> 
     place = Place((1, 1, 1), {name: torch.tensor([0, 3]) for name in text.arguments.values()}, (0, 0, 0), False, False)
     branch = KernelBranch("k", None, "arith.cmpi", 0, TRUE)
     assert goes(text, number, branch, place).tolist() == [True, False]
+
+
+def test_the_last_turn_of_a_while_loop_does_not_follow_from_sizes() -> None:
+    text = text_of("""  tt.func public @f(%p: !tt.ptr<f32>, %n: i32 loc("n"(#loc))) {
+    %none = arith.constant 0 : i32
+    %tile = arith.constant 8 : i32
+    %end = scf.while (%left = %n) : (i32) -> i32 {
+      %more = arith.cmpi sgt, %left, %none : i32
+      scf.condition(%more) %left : i32
+    } do {
+    ^bb0(%now: i32):
+      %is_whole = arith.cmpi sge, %now, %tile : i32
+      %x = tt.load %p, %is_whole : !tt.ptr<f32>
+      %next = arith.subi %now, %tile : i32
+      scf.yield %next : i32
+    }
+    tt.return
+  }""")
+    (number,) = [op.number for op in text.ops if op.name == "tt.load"]
+    first, last = (Place((1, 1, 1), {"n": torch.tensor([7, 9])}, (0, 0, 0), False, turn) for turn in (False, True))
+    branch = KernelBranch("f", None, "tt.load", 0, WHOLE)
+    assert goes(text, number, branch, first).tolist() == [False, True]
+    assert goes(text, number, branch, last) is None
 
 
 # --- dtypes that a kernel treats alike, so that one of them is tried for all ------------------------------------------
