@@ -302,6 +302,7 @@ FORWARD = (
     Way("inference", "In torch.inference_mode()"),
 )
 TWICE = "backward twice"
+APART = Way("each gradient apart", "After calls that want one gradient each")
 BACKWARD = (
     Way(TWICE, "In a second backward pass of one graph (retain_graph=True)"),
     Way("views", "Where the inputs are views of other tensors"),
@@ -313,12 +314,14 @@ FACTOR = 2.0**17
 """A power of two that float16 does not hold. Gradients are linear: they grow by it, roundings too."""
 
 
-def ways_of(seen: Observation, names: Sequence[str]) -> Iterator[Way]:
-    """The ways in which the call of `seen` can be made too; `names` are those of its arguments."""
+def ways_of(seen: Observation, names: Sequence[str], keeps: bool = False) -> Iterator[Way]:
+    """The ways in which the call of `seen` can be made too; `names` are those of its arguments. Where a submission
+    `keeps` something from call to call, gradients are asked for apart first."""
     if not seen.wanted:
         yield from FORWARD
         return
-    yield from (Way(way.name, way.says, seen.wanted) for way in BACKWARD)
+    apart = [APART] if keeps and len(seen.wanted) > 1 else []
+    yield from (Way(way.name, way.says, seen.wanted) for way in (*BACKWARD, *apart))
     looked_at = None if seen.part is None else seen.wanted[seen.part]
     for size in (1, 2):
         for some in itertools.combinations(seen.wanted, size):

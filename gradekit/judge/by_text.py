@@ -296,5 +296,7 @@ def _sets(node: ast.AST) -> bool:
 def _changes(node: ast.AST, names: set[str]) -> bool:
     """Whether a part of one of the `names` is set, or one of their methods called that add something."""
     adds = isinstance(node, ast.Attribute) and node.attr in ("append", "add", "setdefault", "update", "extend")
-    of = node.value if isinstance(node, (ast.Attribute, ast.Subscript)) else None
-    return isinstance(of, ast.Name) and of.id in names and (adds or _sets(node))
+    of = node
+    while isinstance(of, (ast.Attribute, ast.Subscript)):
+        of = of.value
+    return of is not node and isinstance(of, ast.Name) and of.id in names and (adds or _sets(node))

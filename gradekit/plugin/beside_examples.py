@@ -30,6 +30,7 @@ from gradekit.findings import Cause, Kind
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input, values_of, with_other_values
 from gradekit.inputs.value_kinds import FAR
+from gradekit.judge.by_text import keeping
 from gradekit.judge.compare import assert_close
 from gradekit.judge.evidence import UPSTREAM, Diagnosis
 from gradekit.judge.failure import Failure
@@ -482,7 +483,8 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
         alike.sort(key=_size)
         calls = _spread(alike[: 2 * Limit.AGAIN], Limit.AGAIN)[::-1]
         strided = sorted(alike, key=_strides_of_upstream, reverse=True)[: Limit.AGAIN] if wanted else calls
-        for number, way in enumerate(related.ways_of(calls[0][0], names) if calls else ()):
+        keeps = any(kept_memory(seen.program) for seen, _ in alike) or bool(keeping(subject.submission.text))
+        for number, way in enumerate(related.ways_of(calls[0][0], names, keeps) if calls else ()):
             of_layouts = [*_in_each_layout(alike)] if way.name == related.TWICE else []
             mine = calls if way.name else strided
             for seen, expected in of_layouts or [mine[number % len(mine)]]:

@@ -29,7 +29,7 @@ METHODS = frozenset({"bit_count", "to_bytes", "as_integer_ratio"})
 ADDRESSES = frozenset({"data_ptr", "nbytes", "untyped_storage", "storage"})
 """Methods of sizes, and what is asked of tensors, whose results are not followed."""
 
-FLOATS = frozenset({"float()", "math", "a float"})
+FLOATS = frozenset({"float", "math", "a float"})
 """What makes floats: a kernel may be given them like any other number, and only comparisons decide by them."""
 
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
@@ -94,8 +94,10 @@ class _Unfollowed:
     def __init__(self, tree: ast.Module, lost: frozenset[int]) -> None:
         functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
         self.functions, self.lost = [node for node in functions if not is_decorated(node, "jit")], lost
-        given = (node.targets for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_table(node.value))
-        self.tables = {target.id for targets in given for target in targets if isinstance(target, ast.Name)}
+        given = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_table(node.value)]
+        named = [(target.id, node.value) for node in given for target in node.targets if isinstance(target, ast.Name)]
+        self.tables, changed = {name for name, _ in named}, {*_changed(tree)}
+        self.listed = {name for name, value in named if _is_listed(value) and name not in changed}
         self.giving: dict[str, Kinds] = {}
         self.names: dict[ast.AST, Mapping[str, Kinds]] = {}
         before = None
@@ -160,11 +162,15 @@ class _Unfollowed:
                 return ("a table",) if self._is_table(value) and not _is_plain(index) else ()
             case ast.Compare(left=left, ops=ops, comparators=[*others]):
                 contained = any(isinstance(op, (ast.In, ast.NotIn)) for op in ops)
-                exact = all(map(_is_compared, others)) or _is_dtype(left)
+                exact = all(map(self._is_compared, others)) or _is_dtype(left)
                 if contained and not exact:
                     return ("a table",)
                 return ("a float",) if any(n != int(n) for n in _numbers(node)) else ()
         return ()
+
+    def _is_compared(self, node: ast.expr) -> bool:
+        """Whether what lies in it is told by comparisons, which are followed."""
+        return isinstance(node, ast.Name) and node.id in self.listed or _is_compared(node)
 
     def _is_table(self, node: ast.AST) -> bool:
         return isinstance(node, ast.Name) and node.id in self.tables or _is_table(node)
@@ -233,12 +239,30 @@ def _is_plain(index: ast.expr) -> bool:
     """Whether an index is a constant, or made of comparisons and dtypes, which can be followed."""
     if isinstance(index, ast.Tuple):
         return all(map(_is_plain, index.elts))
-    return isinstance(index, (ast.Constant, ast.Slice, ast.Compare, ast.BoolOp)) or _is_dtype(index)
+    is_sign = isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant)
+    return is_sign or isinstance(index, (ast.Constant, ast.Slice, ast.Compare, ast.BoolOp)) or _is_dtype(index)
 
 
 def _is_compared(node: ast.expr) -> bool:
     """Whether what lies in it is told by comparisons, which are followed."""
-    return isinstance(node, (ast.Tuple, ast.List)) or (isinstance(node, ast.Attribute) and node.attr == "shape")
+    is_set = isinstance(node, ast.Set) and all(isinstance(one, ast.Constant) for one in node.elts)  # read as a tuple
+    return is_set or isinstance(node, (ast.Tuple, ast.List)) or getattr(node, "attr", "") == "shape"
+
+
+def _is_listed(node: ast.expr) -> bool:
+    """Whether it is a list or a tuple of numbers, texts and dtypes alone."""
+    members = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
+    return all(isinstance(one, (ast.Constant, ast.Attribute)) for one in members)
+
+
+def _changed(tree: ast.AST) -> Iterator[str]:
+    """Names whose attributes are asked for, or parts set, or that are added to."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name)) | ast.AugAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                yield name
 
 
 def _is_float(node: ast.expr) -> bool:
@@ -246,7 +270,7 @@ def _is_float(node: ast.expr) -> bool:
 
 
 def _is_dtype(node: ast.AST) -> bool:
-    return "dtype" in ast.unparse(node)
+    return any(word in ast.unparse(node) for word in ("dtype", "element_size()", "itemsize"))
 
 
 def _has_number(node: ast.AST) -> bool:

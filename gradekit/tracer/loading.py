@@ -107,9 +107,21 @@ def _future_flags(tree: ast.Module) -> int:
     return flags
 
 
+def _with_members_asked(statement: ast.stmt) -> ast.stmt:
+    """With tuples in place of the sets of constants that something is looked for in: a hash does not remember the size
+    that it is of, and comparisons do."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[-1], (ast.In, ast.NotIn)):
+            match node.comparators[-1]:
+                case ast.Set(elts=members) as found if all(isinstance(one, ast.Constant) for one in members):
+                    node.comparators[-1] = ast.copy_location(ast.Tuple(members, ast.Load()), found)
+    return statement
+
+
 def _run(statement: ast.stmt, loaded: LoadedModule, flags: int) -> None:
     try:
-        code = compile(ast.Module([statement], []), loaded.path, "exec", flags=flags, dont_inherit=True)
+        tree = ast.Module([_with_members_asked(statement)], [])
+        code = compile(tree, loaded.path, "exec", flags=flags, dont_inherit=True)
         exec(code, vars(loaded.module))  # noqa: S102  (this process is for nothing else)
     except TimeUp as error:
         raise refusal(error, loaded.path, "while the file was loaded") from None

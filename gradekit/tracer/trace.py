@@ -73,6 +73,8 @@ class CallTracer:
             other = self._forward(function, others, wanted, inputs) if others and not way else None
             inputs.append(self._upstream(result, upstream, args))
             with self.mask, self.steps, without_symbolic_shapes():
+                for position in wanted if way == APART else ():
+                    one_gradient(function, values, position, inputs[-1])
                 gradients = gradients_of(way, result, leaves, inputs[-1])
             del other  # it lived until here, as in a model that uses the entry twice
             return self._program(inputs, gradients)
@@ -372,10 +374,12 @@ def _whole(tensor: torch.Tensor) -> torch.Tensor:
 
 
 NO_GRADIENTS, INFERENCE, VIEWS, RESULTS, TWICE = "no gradients", "inference", "views", "results", "backward twice"
+APART = "each gradient apart"
 CHANGED, AFTER, OFTEN, MOST_KEPT_RESULTS = "changed in place", "after another", "often", 1 << 10
 """Ways of calling an entry that a model may choose, and that must not change what it gives: under torch.no_grad(), with
 inputs that could have gradients; in torch.inference_mode(); with inputs that need gradients and are views of leaves, or
-results of operations; with the backward pass made twice, of one graph that is retained; with the tensors of an earlier
+results of operations; with the backward pass made twice, of one graph that is retained; with each gradient wanted alone
+in a call before it; with the tensors of an earlier
 call, whose values have changed since; after a call with others; after at most MOST_KEPT_RESULTS calls, if earlier
 results are kept."""
 
@@ -398,6 +402,13 @@ def derived(way: str, values: Sequence[Any], wanted: Sequence[int]) -> list[Any]
         elif way == RESULTS:
             made[position] = made[position].clone()
     return made
+
+
+def one_gradient(function: Any, values: Sequence[Any], position: int, upstream: torch.Tensor) -> Any:
+    """The gradient of one argument, of a call in which no other is wanted."""
+    alone = [value.detach() if isinstance(value, torch.Tensor) else value for value in values]
+    leaf = alone[position].requires_grad_()
+    return torch.autograd.grad(function(*alone), leaf, upstream, allow_unused=True)
 
 
 def gradients_of(way: str, result: torch.Tensor, leaves: Sequence[torch.Tensor], upstream: torch.Tensor) -> Any:

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,12 +10,13 @@ from typing import Any
 
 import torch
 
+from gradekit.domain import MOST_ELEMENTS
 from gradekit.inputs.covering import Row
 from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.spec import Input
 from gradekit.prove.host_terms import holds, polynomials, variable
 from gradekit.prove.solve import Solver
-from gradekit.prove.terms import term, var
+from gradekit.prove.terms import equal, term, var
 from gradekit.unseen import Limit
 from gradekit.unseen.further import SEED, Decision, FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
@@ -209,10 +211,17 @@ def _is_forced(draws: Draws, path: Path, step: int, solver: Solver) -> bool:
     scope = CallScope(draws, rank_of(draws, path.form), True, 1 << 31, 1 << 31)
     sizes = {name: var(name, *scope.range(name)) for name in scope.names}
     given = scope.leaves({name: var(name, 0) for name in draws.derive} | sizes)
+    views = path.form.views
+    shapes = [[n for leaf, n in given.items() if leaf[:2] == ("size", number)] for number in range(len(views))]
+    promised = [math.prod(shape, start=term(1)) <= MOST_ELEMENTS for shape in shapes]
+    pairs = itertools.combinations(range(len(shapes)), 2)  # one tensor may be two arguments
+    same = [zip(shapes[a], shapes[b], strict=False) for a, b in pairs if views[a] == views[b]]
+    promised += [equal(term(0) + a, term(0) + b) for both in same for a, b in both]
     terms = polynomials(path.origins.terms, lambda leaf: term(0) + given.get(leaf, variable(leaf)))
     told = ((holds(condition, terms), condition.held) for condition, _ in path.steps[: step + 1])
     *before, goal = [truth if truth is None or held else ~truth for truth, held in told]
-    return goal is not None and solver.follows([one for one in before if one is not None], goal)
+    known = [*promised, *(one for one in before if one is not None)]
+    return goal is not None and solver.follows(known, goal)
 
 
 def _unclear(wanted: OtherWay) -> tuple[int, int]:

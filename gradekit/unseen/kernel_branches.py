@@ -116,7 +116,8 @@ class KernelText:
         counted, found = Counter[tuple[int | None, str]](), []
         for op in self.ops:
             key = line_of(op.location, self.path), op.name
-            found.append([KernelBranch(self.name, *key, counted[key], way, self.dtypes) for way in _ways(op)])
+            ways = [way for way in _ways(op) if self._may_go(op, way)]
+            found.append([KernelBranch(self.name, *key, counted[key], way, self.dtypes) for way in ways])
             counted[key] += 1
         return found
 
@@ -161,13 +162,23 @@ class KernelText:
             return int(self.number(op.operands[1]) or 0)
         return int(result[1:]) if op.name in ("arith.addi", "arith.trunci") and result in ("i8", "i16") else 0
 
+    def _may_go(self, op: Op, way: int) -> bool:
+        """Whether an operation's constants leave a way to it: the ends of a loop, or infinity as that of a clamp."""
+        if op.name == "scf.for" and None not in (ends := [*map(self.number, op.operands[:3])]):
+            count = len(range(*map(int, ends)))  # type: ignore[arg-type]
+            return way == (NEVER, ONCE, SEVERAL)[min(count, 2)]
+        return op.name != CLAMP or self._constant(op.operands[1 if way == TRUE else 2]) not in (math.inf, -math.inf)
+
     def number(self, name: str) -> float | None:
         """The number that a value is, as a tile or in another precision; None where it is none."""
+        value = self._constant(name)
+        return value if type(value) in (int, float) and math.isfinite(value) else None
+
+    def _constant(self, name: str) -> Any:
         op = self.made.get(name)
         while op is not None and op.name in _MOVED:
             op = self.made.get(op.operands[0])
-        value: Any = op.attributes.get("value") if op is not None and op.name == "arith.constant" else None
-        return value if type(value) in (int, float) and math.isfinite(value) else None
+        return op.attributes.get("value") if op is not None and op.name == "arith.constant" else None
 
     def computed_from(self, names: Sequence[str]) -> frozenset[str]:
         """The names of the operations that values depend on, also of those in loops and branches that have ended."""

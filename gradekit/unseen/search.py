@@ -426,6 +426,8 @@ def _compared(kernel: ast.FunctionDef) -> Iterator[tuple[str, int, str, bool]]:
             names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
             cheap = not any(isinstance(one, (ast.Pow, ast.LShift)) for one in ast.walk(node))
             text = ast.unparse(node)
+            if ast.unparse(node.left) == ast.unparse(node.comparators[0]):
+                continue  # one way alone
             if names and names <= constants and cheap and _value(text, dict.fromkeys(names, 7)) is not None:
                 yield kernel.name, node.lineno, text, node in loops
 

@@ -44,13 +44,17 @@ def test_edges(submission, call):
 @settings(max_examples=1)
 @given(call=huge(seed=(1234,), sizes=RARE, at_most=1 << 23))
 def test_rarest(submission, p, call):
-    """Drops a few in a million, and others with the next seed"""
+    """Drops a few in a million, the same ones of any dtype, and others with the next seed"""
     x, _, seed = call
     public.checked_mask(submission, replace(x, shape=(1, x.shape[1])), p, seed)  # the values of all would take gigabytes
     places = []
     for values, own in ((x, seed), (replace(x, shape=(500, x.shape[1])), seed + 1)):
         dropped = ~public.mask_of(submission.dropout(values, p, own), values)
         public.assert_count(int(dropped.sum()), dropped.numel(), p, f"With p = {p}, an element was dropped")
+        if own != seed:
+            narrow = replace(values, dtype="float16")
+            other = ~public.mask_of(submission.dropout(narrow, p, own), narrow)
+            public.assert_same(dropped, other, "Tensors of two dtypes, with the same p and seed, lost other elements.")
         places.append(dropped.flatten().nonzero().flatten())
     apart, counts = (places[0][:, None] - places[1]).unique(return_counts=True)  # of all pairs, few are equally far apart
     if len(counts):

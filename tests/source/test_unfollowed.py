@@ -19,7 +19,7 @@ def lines(body: str, lost: tuple[int, ...] = ()) -> list[int]:
 
 
 @pytest.mark.parametrize("body", [
-    "if str(n).endswith('777'):\n    n = n - 1", "n = n - (hash(n) % 7 == 3)", "n = 1 if n in {3, 5} else 2",
+    "if str(n).endswith('777'):\n    n = n - 1", "n = n - (hash(n) % 7 == 3)", "n = 1 if n in {3, n} else 2",
     "while bin(n).count('1') == 7:\n    n = 1", "kernel[(n,)](x, BLOCK=int(n ** 0.5))",
     "if n > 9000 and n ** 0.5 % 1 == 0:\n    n = n - 1", "if 0.6 < p < 0.7:\n    n = n - 1",
     "y = [a for a in x if re.match('4+', repr(a))]", "scale = min(1 / (1 - p), 65504.0)",
@@ -46,6 +46,8 @@ def test_a_call_at_whose_line_a_size_was_lost_is_not_followed() -> None:
     "if n % 251 == 250 or n > 4096:\n    n = 0", "scale = 1 / math.sqrt(n)\nkernel[(n,)](x, scale * n ** -0.5)",
     "for row in range(n):\n    kernel[(row,)](x)", "if x.data_ptr() % 16 == 0:\n    n = 0",
     "raise ValueError(f'{n} is too much')", "n = min(max(n, 16), 64)", "if 0 in x.shape:\n    n = 0", "block = TABLE[x.dtype]\nkernel[(n,)](x, block)",
+    "if n not in {16, 32}:\n    n = 0", "few = [16, 32]\nif n in few:\n    n = 0", "y = {2: 'int16'}[x.element_size()]\nkernel[(n,)](y)", "scale = float(p)\nkernel[(n,)](x, scale)",
+    "dims = [(n, 1)]\nif dims[-1][0] > 4:\n    dims[-1] = (2 * n, 1)",
 ])
 def test_what_is_followed_or_decides_nothing_is_not_named(body: str) -> None:
     assert lines(body) == []
