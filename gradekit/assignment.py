@@ -312,8 +312,8 @@ def of_path(path: Path, given_id: str | None = None) -> Assignment:
     if not path.exists() and str(path) in known:
         raise AssignmentError(f"there is no folder {path} here yet: `gradekit start {path}` makes it")
     folder = path if path.is_dir() else path.parent
-    if declared := known.get(_declared(path / "answers.toml" if path.is_dir() else path)):
-        return declared
+    if quiz := known.get(declared(path / "answers.toml" if path.is_dir() else path)):
+        return quiz
     return _of_folder(folder, known) or _defining(_names(locate(path)), str(path), known)
 
 
@@ -326,7 +326,8 @@ def _of_folder(folder: Path, known: Mapping[str, Assignment]) -> Assignment | No
     return known.get(folder.name) or known.get(folder.parent.name)
 
 
-def _declared(file: Path) -> str:
+def declared(file: Path) -> str:
+    """The assignment that a file of answers names; "" where it names none."""
     match = re.search(r'(?m)^assignment = "(\w+)"', _text(file)) if file.suffix == ".toml" else None
     return match[1] if match else ""
 
@@ -364,6 +365,8 @@ def _why(names: Iterable[str], known: Mapping[str, Assignment]) -> str:
         return "no assignments were found (set GRADEKIT_ASSIGNMENTS to their folder)"
     entries = {assignment.entry: assignment.id for assignment in known.values()}
     for name in names:
+        if name in known:
+            return f"it defines {name}; the assignment {name} asks for {known[name].entry}"
         if alike := difflib.get_close_matches(name, entries, n=1, cutoff=0.7):
             return f"it defines {name}; the assignment {entries[alike[0]]} asks for {alike[0]}"
     return f"it defines none of {', '.join(entries)}"

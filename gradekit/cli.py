@@ -242,20 +242,25 @@ def server() -> None:
     """The process of yours that stays ready for the next `gradekit check`; it ends by itself after 30 idle minutes."""
 
 
+_NO_SERVER = "No server is running: GRADEKIT_SERVER=1 asks for one here."
+
+
 @server.command()
 def status() -> None:
     """Say which are running."""
     from gradekit.server import client
 
-    click.echo(say("\n".join(client.described()) or "No server is running."))
+    none = "No server is running." if client.is_resident(()) else _NO_SERVER
+    click.echo(say("\n".join(client.described()) or none))
 
 
 @server.command()
-def stop() -> None:
-    """End them; checks that they are running go on."""
+@click.option("--all", "every", is_flag=True, help="Those of other installations, too.")
+def stop(every: bool) -> None:
+    """End this installation's; checks that it is running go on."""
     from gradekit.server import client
 
-    count = client.stopped()
+    count = client.stopped(every=every)
     click.echo(say(f"Stopped: {count}." if count else "No server was running."))
 
 
@@ -438,7 +443,10 @@ def prove(path: Path, id: str | None, as_json: bool) -> None:
 
         record = prove_submission(path, id)
     click.echo(json.dumps(record, indent=1) if as_json else proofs.render(record), nl=as_json)
-    if any(found["refuted"] for found in record["passes"].values()):
+    passes = record["passes"].values()
+    if is_empty := not any(found["claims"] for found in passes):
+        click.echo(say("Nothing could be proved: why not stands above."), err=True)
+    if is_empty or any(found["refuted"] for found in passes):
         raise click.exceptions.Exit(1)
 
 

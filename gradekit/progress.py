@@ -94,7 +94,7 @@ def reading(path: Path) -> Iterator[None]:
     except Exception as error:
         from gradekit.plugin import NoSuchCheck
 
-        if isinstance(error, (ValueError, NoSuchSubmission, NoSuchCheck)):
+        if isinstance(error, (NoSuchSubmission, NoSuchCheck)):
             raise click.UsageError(str(error)) from None
         if isinstance(error, (SubmissionError, TraceError)):
             click.echo(say(error.message) + (say(f" (line {error.line})") if error.line else ""), err=True)

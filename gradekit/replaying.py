@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from gradekit.assignment import get
+from gradekit.report.translation import say
 from gradekit.request import GradingOptions
 from gradekit.submission import SubmissionError, read
 
@@ -28,6 +29,9 @@ def replay(path: Path, id: str | None, name: str | None, output: Path | None) ->
     from gradekit.report.replay_script import NoReplay, chosen, script
 
     record = _record(path, id, name)
+    if name is None and not any(check["outcome"] == "failed" for check in record["checks"]):
+        click.echo(say("No check failed: there is no call to write down."))
+        return
     try:
         check = chosen(record, name)
     except NoReplay as error:

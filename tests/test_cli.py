@@ -287,3 +287,18 @@ def test_a_shell_completes_the_ids_of_assignments(typed: str, found: str) -> Non
     words = {"COMP_WORDS": f"gradekit {typed}", "COMP_CWORD": str(len(typed.split())), "_GRADEKIT_COMPLETE": "bash_complete"}
     said = CliRunner().invoke(main, prog_name="gradekit", env=words).output
     assert [line.partition(",")[2] for line in said.split()] == [found] * bool(found)
+
+
+def test_a_proof_of_nothing_is_no_success_and_a_fault_of_the_proof_no_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = {"proved": 0, "refuted": 0, "open": 0, "claims": [], "assumptions": [], "gaps": ["a call does not run"]}
+    wanted = "gradekit.subject.entry_proofs.prove_submission"
+    monkeypatch.setattr(wanted, lambda path, id: {"passes": {"add": nothing}})
+    done = run("prove", "add.py")
+    assert done.exit_code == 1 and "a call does not run" in done.output and "Nothing could be proved" in done.output
+
+    def failing(path: Path, id: str | None) -> None:
+        raise ValueError("zip() argument 2 is longer")
+
+    monkeypatch.setattr(wanted, failing)
+    done = run("prove", "add.py")
+    assert done.exit_code == 3 and "gradekit itself failed: ValueError: zip()" in done.output

@@ -61,7 +61,7 @@ def signature(text: str, name: str, ask: Ask) -> Signature:
         _add(found, argument.arg, said, default.value if isinstance(default, ast.Constant) else None)
     if not any("written" in tensor for tensor in found.tensors.values()):
         results = _said(function.returns) or ask(f"what {name} returns: a shape such as [M, N]")
-        said, found.up_to = _free(results, found.arguments)
+        said, found.up_to = _free(results, found)
         found.results += [_tensor("the result", one) for one in re.split(r"(?<=\])\s*,", said)]
         tensors = found.tensors.values()
         if any(result["dtype"] == "T" for result in found.results) and all(one["dtype"] != "T" for one in tensors):
@@ -97,17 +97,21 @@ def _add(found: Signature, name: str, annotation: str, default: Any) -> None:
         found.tensors[name] = _tensor(name, said)
 
 
-def _free(said: str, arguments: list[str]) -> tuple[str, str]:
+def _free(said: str, found: Signature) -> tuple[str, str]:
     """What is said of the results without what they leave free, and the claim that allows that; "" for nothing."""
     if said.rstrip().endswith("in any order"):
         return said.rstrip().removesuffix("in any order"), "any_order()"
     before, places, name = said.partition(" places in ")
     if not places:
         return said, ""
-    if name.strip() not in arguments or "]" not in before:
+    results = re.findall(r"\[(.*?)\]", before)
+    if name.strip() not in found.tensors or not results:
         raise UsageError(f"the result: it has places in {name.strip()!r}, which is no argument")
-    results = len(re.findall(r"\]", before))
-    return before, f"ties(call[{arguments.index(name.strip())}]{'' if results == 2 else f', result={results - 1}'})"
+    own, shape = re.findall(r"[^ ,]+", results[-1]), found.tensors[name.strip()]["shape"]
+    gone = next((dim for dim in reversed(range(len(shape))) if own == shape[:dim] + shape[dim + 1 :]), len(shape) - 1)
+    options = [f"dim={gone}"] if gone < len(shape) - 1 else []
+    options += [] if len(results) == 2 else [f"result={len(results) - 1}"]
+    return before, f"ties({', '.join([f'call[{found.arguments.index(name.strip())}]', *options])})"
 
 
 def _tensor(name: str, said: str) -> dict[str, Any]:

@@ -353,6 +353,7 @@ def requests(id: str, folder: ClassFolder, person: str | None, student: str | No
         folder.ask(id, student, check, text)
     if answer:
         folder.store.answer_request(answer[0], answer[1], person or user())
+        _session(folder, id).finish()
     asked = folder.store.requests(id)
     if not asked:
         tell("Nobody has asked for another look.")

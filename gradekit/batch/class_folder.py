@@ -253,8 +253,13 @@ class GradingSession:
         if self.folder.course.policies and self._id not in self.folder.course.policies:
             there = ", ".join(self.folder.course.policies) or "nothing"
             yield f"course.toml has no [assignments.{self._id}], but {there}: nothing is late, and every attempt counts"
-        if self._policy.due and not any(hand_in.submitted for hand_in in found):
+        timed = {(one.student, one.digest) for one in self.folder.store.hand_ins(self._id) if one.submitted}
+        untimed = [one for one in found if (one.student, one.digest) not in timed] if self._policy.due else []
+        if untimed and len(untimed) == len(found):
             yield "no hand-in says when it was handed in, so lateness cannot be counted: leave that to the LMS"
+        elif untimed:
+            names = listed([gradebook.labelled(one.student, one.name) for one in untimed])
+            yield f"without a time, so that lateness is not counted: {names}"
         strangers = intake.strangers(found, self.folder.students)
         if strangers:
             yield f"not on the class list: {listed(strangers)}"
@@ -272,7 +277,7 @@ class GradingSession:
         key = None if student is None else self.folder.student(self._id, student)
         theirs = {hand_in.digest: hand_in for hand_in in given if key in (None, hand_in.student)}
         self._todo = {digest: h for digest, h in theirs.items() if _failed(records.get(digest), check, cause)}
-        if not self._todo:
+        if not self._todo and cause != "fault":
             raise UsageError(_none_failed([records[digest] for digest in theirs if digest in records], check))
         return len(self._todo)
 
@@ -344,11 +349,12 @@ class GradingSession:
     def _feedback(
         self, lines: Iterable[Line], shown: gradebook.Records, speeds: Mapping[str, list[course_pages.Speed]]
     ) -> None:  # fmt: skip
-        given = self.folder.store.hand_ins(self._id)
+        given, asked = self.folder.store.hand_ins(self._id), self.folder.store.requests(self._id)
         seen = self._policy.visibility(datetime.now(UTC), published=False)
         for line in (line for line in lines if line.student in shown):
             own = feedback.with_grade(feedback.visible(shown[line.student], seen), line, self._policy.pending)
             own["notes"] += course_pages.standing(line.student, speeds)
+            own["notes"] += [said for one in asked if one.student == line.student for said in one.said]
             source, facts = feedback.source(given, line.student, own), feedback.hand_in_facts(line)
             feedback.write(self.folder.of(self._id) / "feedback", line.student, own, source, facts)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.batch.feedback import safe_name
-from gradekit.batch.gradebook import CourseRow, Line, Lines, Records, share_of
+from gradekit.batch.gradebook import TO_DO, CourseRow, Line, Lines, Records, share_of
 from gradekit.batch.policy import Course
 from gradekit.batch.summary import STATUS, by_check, shares_of, tally
 from gradekit.report import pictures, templates
@@ -16,7 +16,7 @@ from gradekit.report.speed_sentences import SIDES
 from gradekit.report.text import columns, counted, one_line, points, shortened
 from gradekit.report.translation import say
 
-STATUSES = ("graded", "rejected", "pending", "fault", "missing")
+STATUSES = ("graded", "rejected", "pending", "fault", TO_DO, "missing")
 
 
 def course_page(course: Course, lines: Lines, rows: Sequence[CourseRow]) -> str:
@@ -38,7 +38,9 @@ def status(course: Course, lines: Lines) -> str:
     table = [head, *([id, _due(course, id), *_counts(each), median(each)] for id, each in lines.items())]
     widths = [max(columns(row[column]) for row in table) for column in range(len(head))]
     padded = ([cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)] for row in table)
-    return "\n".join("  ".join(row).rstrip() for row in padded) + "\n"
+    left = any(line.status == TO_DO for each in lines.values() for line in each)
+    more = [say("What is to do: the command that began it, with --resume, goes on.")] * left
+    return "\n".join([*("  ".join(row).rstrip() for row in padded), *more]) + "\n"
 
 
 def _counts(lines: Sequence[Line]) -> list[str]:

@@ -23,12 +23,14 @@ HEADER = (
     "attempts", "note",
 )  # fmt: skip
 
+TO_DO = "to do"  # the status of what was handed in and waits to be graded
+
 
 @dataclass(frozen=True)
 class Line:
     """What a student has in one assignment: `points` after the `penalty` (percent), of `possible`; `pending` were not
-    measured. `status` is graded, rejected, pending or fault (where points are no result), or missing; `digest` is that
-    of the submission which counts."""
+    measured. `status` is graded, rejected, pending, fault or to do (where points are no result) or missing; `digest` is
+    that of the submission which counts."""
 
     student: str
     assignment: str
@@ -212,12 +214,13 @@ def lines(
 
 
 def _line(assignment: str, student: str, given: Sequence[HandIn], records: Records, policy: Policy) -> Line:
-    """A student's line: the attempt that counts; where none has a result, the last attempt's fault."""
+    """A student's line: the attempt that counts; where none has a result, that the last is to do, or a fault."""
     newest, found = given[-1], ((hand_in, records.get(hand_in.digest)) for hand_in in given)
-    line = Line(student, assignment, "fault", name=newest.name, email=newest.email, attempts=len(given))
+    status, note = ("fault", "the grader failed") if newest.digest in records else (TO_DO, "not graded yet")
+    line = Line(student, assignment, status, name=newest.name, email=newest.email, attempts=len(given))
     tried = [_attempt(line, one, graded, policy) for one, graded in found if graded and graded["status"] != "fault"]
     chosen = chosen_attempt([one for one in tried if one.status != "pending"] or tried, policy)
-    return chosen or replace(line, submitted=newest.submitted, note="not graded yet, or the grader failed")
+    return chosen or replace(line, submitted=newest.submitted, note=note)
 
 
 def _attempt(line: Line, hand_in: HandIn, found: Mapping[str, Any], policy: Policy) -> Line:

@@ -141,6 +141,7 @@ def history(folder: ClassFolder, id: str, student: str) -> str:
             worth = "a comment" if kept.points is None else f"{points(kept.points)} points"
             by = f"{one_line(kept.person)}, {kept.made:%Y-%m-%d %H:%M}"
             lines += [say(f"{one_line(check)}: {worth} by {by}:"), f"    {one_line(kept.comment)}"]
+    lines += [say(said) for one in folder.store.requests(id) if one.student == student for said in one.said]
     return "\n".join(lines) + "\n"
 
 

@@ -32,14 +32,21 @@ handed in, and more than three) are listed."""
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions, the `score` of their programs (1: but for names and constants the same) and sources."""
+    """Two submissions, the `score` of their programs (1: but for names and constants the same) and sources; `copied`
+    names what both have where program, names and comments are the same."""
 
     one: str
     other: str
     score: float
     source: float
-    is_twin: bool
+    programs: tuple[str, str]
     evidence: tuple[str, ...] = ()
+    copied: str = ""
+
+    @property
+    def is_twin(self) -> bool:
+        """Whether their programs are the same."""
+        return self.programs[0] == self.programs[1]
 
 
 @dataclass(frozen=True)
@@ -92,11 +99,11 @@ def _pair(
     one: str, other: str, prints: Mapping[str, Fingerprint], weights: Mapping[str, float], starter: Fingerprint
 ) -> Pair:
     a, b = prints[one], prints[other]
-    is_twin = a["whole"] == b["whole"]
-    score = 1.0 if is_twin else min(_weighted(a["shingles"], b["shingles"], weights), 0.99)
+    score = 1.0 if a["whole"] == b["whole"] else min(_weighted(a["shingles"], b["shingles"], weights), 0.99)
     shares = {name: _share(a[name], b[name], starter.get(name, ())) for name in ("tokens", "names", "comments")}
     source = (shares["tokens"][0] + shares["names"][0]) / 2
-    return Pair(one, other, score, source, is_twin, tuple(_evidence(a, b, shares)))
+    copied = _hash(repr(a)) if a == b else ""
+    return Pair(one, other, score, source, (a["whole"], b["whole"]), tuple(_evidence(a, b, shares)), copied)
 
 
 def _weighted(a: Mapping[str, int], b: Mapping[str, int], weights: Mapping[str, float]) -> float:
@@ -135,23 +142,21 @@ def render(found: Resemblance, most: int = 50) -> str:
 
 
 def grouped(pairs: Sequence[Pair]) -> list[list[Pair]]:
-    """The pairs in their order; those of one program, which many handed in, stand together."""
-    groups: list[list[Pair]] = []
-    of: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        known = next((of[name] for name in (pair.one, pair.other) if pair.is_twin and name in of), None)
-        group = known if known is not None else []
-        group.append(pair)
-        if known is None:
-            groups.append(group)
-        if pair.is_twin:
-            of[pair.one] = of[pair.other] = group
-    return groups
+    """The pairs in their order, copies first; those of the same programs, which many handed in, stand together."""
+    groups: dict[Any, list[Pair]] = {}
+    for pair in sorted(pairs, key=lambda pair: not pair.copied):
+        groups.setdefault(pair.copied or frozenset(pair.programs), []).append(pair)
+    return list(groups.values())
 
 
 def _line(group: Sequence[Pair]) -> str:
-    pair = group[0]
-    names = ", ".join(dict.fromkeys(one_line(name) for each in group for name in (each.one, each.other)))
+    pair, sides = group[0], dict[str, dict[str, None]]()
+    for each in group:
+        for name, program in zip((each.one, each.other), each.programs, strict=True):
+            sides.setdefault(program, {})[one_line(name)] = None
+    names = (", " if len(group) == 1 else " with ").join(map(", ".join, sides.values()))
+    if pair.copied:
+        return f"same source   {names}: program, names and comments are the same"
     kind = "same program" if pair.is_twin else f"{pair.score:.2f} alike  "
     if len(group) == 1:
         return f"{kind:<12}  {names}: they share {', '.join(pair.evidence)}"

@@ -21,6 +21,7 @@ from sqlalchemy.pool import NullPool
 from gradekit.assignment import UsageError
 from gradekit.batch.intake import HandIn
 from gradekit.marks import Mark
+from gradekit.report.text import one_line
 from gradekit.request import GradingOptions
 
 _METADATA = sa.MetaData()
@@ -150,6 +151,12 @@ class StoredRequest:
     answer: str = ""
     person: str = ""
 
+    @property
+    def said(self) -> list[str]:
+        """The question and its answer, a sentence each."""
+        answer = f"Answered by {one_line(self.person)}: {one_line(self.answer)}" if self.answer else "Not answered yet."
+        return [f"Asked about {one_line(self.check)}: {one_line(self.text)}", answer]
+
 
 class Store:
     """The database at `url` ("sqlite:///class.db", "postgresql+psycopg://..."), made on first use, for several threads
@@ -187,9 +194,11 @@ class Store:
         return len(new)
 
     def hand_ins(self, assignment: str) -> list[HandIn]:
-        """All hand-ins of an assignment, oldest first."""
+        """All hand-ins of an assignment, oldest first; of a file whose time came later, not the one without a time."""
         names = [field.name for field in fields(HandIn)]
-        return [HandIn(**row) for row in self._rows(_HAND_INS, *names, assignment=assignment)]
+        found = [HandIn(**row) for row in self._rows(_HAND_INS, *names, assignment=assignment)]
+        timed = {(one.student, one.digest) for one in found if one.submitted}
+        return [one for one in found if one.submitted or (one.student, one.digest) not in timed]
 
     # --- how they are graded ------------------------------------------------------------------------------------------
 

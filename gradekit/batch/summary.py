@@ -130,10 +130,13 @@ def _resting(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
 
 
 def _for_a_person(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]], width: int) -> list[str]:
-    """Submissions that decide by what no example and no proof covers, such as text made of a size."""
-    each = ((line, unsure(records[line.digest])) for line in lines if line.digest in records)
+    """Submissions that decide by what no example and no proof covers, such as text made of a size, or whose host code
+    turned to the system, as tracer.loading notes it."""
+    own = ((line, records[line.digest]) for line in lines if line.digest in records)
+    asked = lambda record: [one_line(note) for note in record["notes"] if " turned to the system (" in note]
+    each = ((line, [*unsure(record), *asked(record)]) for line, record in own)
     rows = [f"{one_line(line.label)}  {'; '.join(named)}" for line, named in each if named]
-    return _section("for a person to look at, decided by what no call has shown:", rows, width)
+    return _section("for a person to look at:", rows, width)
 
 
 def _rejections(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from gradekit.assignment import declared
 from gradekit.report.text import scored
 
 FILE = ".gradekit-attempts"
@@ -32,8 +33,9 @@ class Attempt:
 
 
 def is_started(folder: Path, assignment: str) -> bool:
-    """Whether `gradekit start` has laid the assignment's tests into the folder."""
-    return bool(assignment) and (folder / f"test_{assignment}.py").is_file()
+    """Whether `gradekit start` has laid the assignment's tests, or its answers, into the folder."""
+    is_quiz = declared(folder / "answers.toml") == assignment
+    return bool(assignment) and (is_quiz or (folder / f"test_{assignment}.py").is_file())
 
 
 def read(folder: Path) -> list[Attempt]:

@@ -23,10 +23,12 @@ def worksheet(assignment: Assignment, source: str = "") -> str:
     handout = _for_cells(_with_pictures(assignment, assignment.handout), assignment)
     first, *sections = re.split(r"(?m)^(?=## )", handout)
     others = [_with_pictures(assignment, path) for path in _other_pages(assignment)]
+    code = "" if assignment.is_quiz else assignment.tests.read_text(encoding="utf-8")
+    named = {"id": assignment.id, "check": next(iter(re.findall(r"(?m)^def (test_\w+)", code)), "test")}
     cells = [
         v4.new_markdown_cell(first.strip()), v4.new_code_cell(_setup(source)),
         *(v4.new_markdown_cell(text.strip()) for text in (*sections, *others)),
-        v4.new_markdown_cell(_cell("answers.md" if assignment.is_quiz else "code.md").format(id=assignment.id)),
+        v4.new_markdown_cell(_cell("answers.md" if assignment.is_quiz else "code.md").format(**named)),
         v4.new_code_cell(_starter(assignment)), v4.new_code_cell(f'gradekit.check("{assignment.id}")'),
     ]  # fmt: skip
     for number, cell in enumerate(cells):
@@ -69,7 +71,8 @@ def _title(page: Path) -> str:
 def _starter(assignment: Assignment) -> str:
     """The starter without its docstring, or the comment that begins it, which speaks of files."""
     text = assignment.starter.read_text(encoding="utf-8")
-    return re.sub(r'\A(""".*?"""|(#[^\n]*\n)+)\s*', "", text, flags=re.DOTALL).strip()
+    text = re.sub(r'\A(""".*?"""|(#[^\n]*\n)+)\s*', "", text, flags=re.DOTALL).strip()
+    return text.replace("fill in the TODOs in this file,", "fill in the TODOs in this cell,")
 
 
 def _with_pictures(assignment: Assignment, page: Path) -> str:

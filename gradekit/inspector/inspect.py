@@ -154,7 +154,7 @@ _SPEC = re.compile(r"(\w+) *\[? *(\d+(?: *[x,] *\d+)*)? *,? *\]?( +transposed)?"
 
 
 def parse_input(text: str) -> Any:
-    """"float16 4096x4096", "float32 [8, 1000] transposed" or a number. Raises ValueError for anything else."""
+    """"float16 4096x4096", "float32 [8, 1000] transposed" or a number. Raises UsageError for anything else."""
     for number in (int, float):
         try:
             return number(text)
@@ -162,7 +162,7 @@ def parse_input(text: str) -> Any:
             continue
     found = _SPEC.fullmatch(text.strip())
     if found is None or found[1] not in ITEMSIZE:
-        raise ValueError(f"{text!r} is no input: write a dtype and a shape, such as 'float16 4096x4096', or a number")
+        raise UsageError(f"{text!r} is no input: write a dtype and a shape, such as 'float16 4096x4096', or a number")
     shape = tuple(int(size) for size in re.findall(r"\d+", found[2] or ""))
     stride = row_major(shape)
     if found[3] and len(shape) > 1:

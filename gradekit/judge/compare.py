@@ -267,17 +267,20 @@ UpTo = Callable[[Sequence[Any], Sequence[Reference]], list[Any]]
 
 
 def ties(x: Input | torch.Tensor, dim: int = -1, result: int = 1) -> UpTo:
-    """Result number `result` has places in `x` along `dim`: any of several equal elements, but none of them twice."""
+    """Result number `result` has places in `x` along `dim`, which it may lack: any of several equal elements, but none
+    of them twice."""
     values = values_of(x)
 
     def chosen(results: Sequence[Any], wanted: Sequence[Reference]) -> list[Any]:
         places, expected = results[result], wanted[result].native
         if not _alike(places, expected) or not places.numel():
             return list(results)
-        inside = places.clamp(0, values.shape[dim] - 1)
-        same = (inside == places) & (values.gather(dim, inside.long()) == values.gather(dim, expected.long()))
-        twice = (places.sort(dim).values.diff(dim=dim) == 0).any(dim, keepdim=True)
-        return [*results[:result], torch.where(same & ~twice, expected, places), *results[result + 1 :]]
+        mine, right = (one if one.dim() == values.dim() else one.unsqueeze(dim) for one in (places, expected))
+        inside = mine.clamp(0, values.shape[dim] - 1)
+        same = (inside == mine) & (values.gather(dim, inside.long()) == values.gather(dim, right.long()))
+        twice = (mine.sort(dim).values.diff(dim=dim) == 0).any(dim, keepdim=True)
+        chosen = torch.where(same & ~twice, right, mine).reshape(expected.shape)
+        return [*results[:result], chosen, *results[result + 1 :]]
 
     return chosen
 

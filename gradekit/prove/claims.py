@@ -513,12 +513,13 @@ class Coverage:
 
     def _as_many_as_tiles(self, launched: LaunchClaims, touch: Touch) -> bool:
         """Whether each program writes a tile of its own, and there are as many as tiles: then all are written."""
-        access, there = touch.access, self._there(launched, touch)
-        inside = [place < size for place, size in zip(touch.coordinates or (), self.region.sizes, strict=True)]
+        there = self._there(launched, touch)
+        if there is None or touch.coordinates is None:
+            return False
+        inside = [place < size for place, size in zip(touch.coordinates, self.region.sizes, strict=True)]
         return (
-            there is not None
-            and self.solver.follows(there[0], there[1])
-            and self.solver.follows([*there[0], *inside], access.active)
+            self.solver.follows(there[0], there[1])
+            and self.solver.follows([*there[0], *inside], touch.access.active)
             and launched.apart(touch, touch, True) == Answer("proved")
         )
 

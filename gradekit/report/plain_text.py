@@ -52,7 +52,7 @@ def summary(graded: Grade) -> str:
         return "\n".join(map(say, [worth + ".", *filter(None, [graded.said]), *map(one_line, record["notes"])]))
     failed = "The grader itself failed; nothing counts against the submission."
     reason = [clean(located(record["message"], submission)).strip(), where(record, submission)]
-    said = say(failed if record["status"] == "fault" else f"Rejected: {worth}")
+    said = say(failed if record["status"] == "fault" else f"Rejected: {worth}" if score["possible"] else "Rejected")
     return cut("\n".join([said, *filter(None, reason)]))
 
 

@@ -81,7 +81,7 @@ def described(given: Mapping[str, Any]) -> str:
     parts += [f"offset {given['offset']}"] if given.get("offset") else []
     parts += [say(in_words(one_line(given["profile"])))] if given.get("profile", "normal") != "normal" else []
     parts += [f"seed {given['seed']}"] if given.get("seed") else []
-    parts += [f"in a shared storage of {given['base']}"] if given.get("base") else []
+    parts += [say(f"in a shared storage of {given['base']}")] if given.get("base") else []
     return f"{name}: {', '.join(parts)}"
 
 

@@ -181,13 +181,16 @@ def _forwarding(pid: int) -> Iterator[None]:
 # --- what is running --------------------------------------------------------------------------------------------------
 
 
-def stopped() -> int:
-    """Ends this user's resident templates; how many there were. Commands that they run go on."""
-    found = list(address.connections())
-    for path, sock in found:
-        path.unlink(missing_ok=True)
-        forks.stop(sock)
-    return len(found)
+def stopped(*, every: bool = False) -> int:
+    """Ends this installation's resident templates, or `every` one of this user; how many. What they run goes on."""
+    suits, count = address.installation(), 0
+    for path, sock in address.connections():
+        with sock:
+            if every or path.stem == suits:
+                path.unlink(missing_ok=True)
+                forks.stop(sock)
+                count += 1
+    return count
 
 
 def described() -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit import domain, reuse
-from gradekit.assignment import Assignment, beside, of_path
+from gradekit.assignment import Assignment, UsageError, beside, of_path
 from gradekit.causes import Cause
 from gradekit.engine.budget import OverBudget, Unsupported
 from gradekit.engine.def_use import LOADS, STORES
@@ -30,6 +30,7 @@ from gradekit.prove.question import BOUNDS, COVERED, GRID, OPEN, REFUTED, TILE, 
 from gradekit.prove.setting import calls_of, dense, may_lie_so, names_of
 from gradekit.prove.symbolic_host import NotFollowed
 from gradekit.report.proofs import sized
+from gradekit.report.text import shortened
 from gradekit.sandbox import Form, TraceError, Tracer
 from gradekit.sandbox.tracer import moved
 from gradekit.subject import Limit
@@ -81,7 +82,7 @@ def _prove(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, gra
         except TraceError as error:
             failed.append(error)
             shapes = " and ".join(f"a {one.dtype} tensor of {list(one.shape)}" for one in call if isinstance(one, View))
-            raise NotFollowed(f"a call with {shapes} does not run: {str(error)[:200]}") from None
+            raise NotFollowed(f"a call with {shapes} does not run: {shortened(str(error), 500)}") from None
 
     calls = [call for call in calls_of(entry, gradient) if _is_dense(entry, call)]
     return prove(calls, names_of(entry, gradient), follow, entry, budget), not failed
@@ -224,11 +225,11 @@ SCHEMA = "gradekit/proofs/1"
 
 def prove_submission(path: Path, id: str | None = None) -> dict[str, Any]:
     """What holds of the submission at `path` for all sizes that its assignment promises, as a record. Raises
-    AssignmentError, NoSuchSubmission and SubmissionError where there is nothing to prove anything of, and ValueError
-    where the assignment has no domain."""
+    NoSuchSubmission and SubmissionError where there is nothing to prove anything of, and UsageError where there is no
+    such assignment, or it has no domain."""
     assignment = of_path(path, id)
     if not assignment.domain:
-        raise ValueError(f"{assignment.id} has no domain.toml, which says for which sizes something is to be proved")
+        raise UsageError(f"{assignment.id} has no domain.toml, which says for which sizes something is to be proved")
     load_kinds(assignment)
     submission = read(path)
     passes: dict[str, dict[str, Any]] = {}

@@ -217,7 +217,9 @@ def _within(folder: Path, entry: str | None) -> Path:
     if found := _chosen(names, entry, lambda name: _text_of(folder / name)):
         return _stays(folder / found)
     if not names:
-        raise NoSuchSubmission(f"there is no .py file or notebook in the folder {folder}")
+        begun = ", ".join(sorted({str(file.parent) for file in folder.glob("*/test_*.py")}))
+        there = f": name one of {begun}" if begun else ""
+        raise NoSuchSubmission(f"there is no .py file or notebook in the folder {folder}{there}")
     raise NoSuchSubmission(f"which file do you mean in {folder}: {_some(names)}? Name it: {folder / names[0]}")
 
 
@@ -237,13 +239,13 @@ def _defines(text: str, entry: str) -> bool:
 
 def _candidates(folder: Path) -> list[Path]:
     files = sorted(file for pattern in ("*.py", "*.ipynb") for file in folder.glob(pattern) if file.is_file())
-    return [f for f in files if not f.name.startswith((".", "test_", "conftest."))]
+    return [f for f in files if not f.name.startswith((".", "test_", "conftest.", "replay_"))]
 
 
 def _near(path: Path) -> str:
     if not path.parent.is_dir():
         return f": there is no folder {path.parent}"
-    names = [file.name for file in _candidates(path.parent)]
+    names = [file.name for file in (*_candidates(path.parent), *filter(Path.is_dir, path.parent.iterdir()))]
     near = difflib.get_close_matches(path.name, names, n=1)
     return f"; did you mean {path.parent / near[0]}?" if near else ""
 

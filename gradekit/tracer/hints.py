@@ -28,12 +28,16 @@ def _is_special(advice: str) -> bool:
 
 
 def _near_miss(message: str) -> str:
-    """What a misspelt function of triton.language, or a misspelt argument of one, is nearly called; "" for nothing."""
+    """What a misspelt name of tl, torch or a tensor, or a misspelt argument of tl's, is nearly called; "" for none."""
     from triton import language  # not at the top: graders ask for hints too, and have no need of Triton
 
-    if unknown := re.search(r"module 'triton\.language' has no attribute '(\w+)'", message):
-        near = difflib.get_close_matches(unknown[1], dir(language), n=1, cutoff=0.7)
-        return f"Did you mean tl.{near[0]}?" if near else ""
+    if unknown := re.search(r"('triton\.language'|module 'torch'|'Tensor' object) has no attribute '(\w+)'", message):
+        import torch
+
+        owners = {"'triton.language'": (language, "tl"), "module 'torch'": (torch, "torch")}
+        owner, name = owners.get(unknown[1], (torch.Tensor, ""))
+        near = difflib.get_close_matches(unknown[2], dir(owner), n=1, cutoff=0.7)
+        return f"Did you mean {name}.{near[0]}?" if near else ""
     if keyword := re.search(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'", message):
         function = getattr(language, keyword[1], None)
         names = inspect.signature(function).parameters if callable(function) else ()

@@ -11,6 +11,7 @@ import ast
 import importlib.util
 import inspect
 import linecache
+import os
 import re
 import sys
 import types
@@ -27,6 +28,13 @@ from gradekit.tracer.errors import ReadsValues, Refusal, TimeUp, line_of, refusa
 MODULE = "submission"
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 NEEDED = (*SCOPES, ast.Import, ast.ImportFrom)
+
+
+TO_THE_SYSTEM = frozenset(
+    {"os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.kill", "os.killpg", "os.remove",
+     "os.rename", "os.rmdir", "signal.pthread_kill", "socket.connect", "subprocess.Popen", "ctypes.dlopen"}
+)  # fmt: skip
+"""What Python's audit hooks call that which a kernel's host code has no need of."""
 
 
 @dataclass
@@ -52,10 +60,10 @@ class LoadedModule:
         return {name: parameter_counts(value) for name, value in values.items() if _is_function(value)}
 
     def explain(self, found: Refusal) -> Refusal:
-        """Adds, to an error about a name that is not defined, that the statement which defines it was left out."""
+        """Puts, before an error about a name that is not defined, that the statement which defines it was left out."""
         match = re.search(r"NameError: (?:global )?(?:name )?'?(\w+)'? is not defined", found.message)
         note = self.missing.get(match[1]) if match else None
-        return replace(found, message=f"{found.message}\n{note}") if note else found
+        return replace(found, message=f"{note}\n{found.message}") if note else found
 
 
 def load(text: str, directory: Path) -> LoadedModule:
@@ -72,9 +80,24 @@ def load(text: str, directory: Path) -> LoadedModule:
     sys.modules[MODULE] = module
     loaded = LoadedModule(module, path, names=[name for statement in tree.body for name in _assigned(statement)])
     flags = _future_flags(tree)
+    asked: list[str] = []
+    sys.addaudithook(lambda event, given: asked.extend(_asked_in(path, event, given)))
     for statement in tree.body:
         _run(statement, loaded, flags)
+    loaded.notes += dict.fromkeys(asked)
     return loaded
+
+
+def _asked_in(path: str, event: str, given: tuple[Any, ...]) -> Iterator[str]:
+    """What a statement of the file `path` asks of the system by itself, and not by an import."""
+    is_written = event == "open" and bool(given[2] & (os.O_WRONLY | os.O_RDWR))
+    if event not in TO_THE_SYSTEM and not is_written:
+        return
+    frame = sys._getframe()
+    while frame.f_back and frame.f_code.co_filename != path and not frame.f_code.co_filename.startswith("<frozen"):
+        frame = frame.f_back
+    if frame.f_code.co_filename == path:
+        yield f"line {frame.f_lineno} turned to the system ({event}{f' {given[0]!r}, to write' if is_written else ''})"
 
 
 def parameter_counts(function: Any) -> tuple[int, int]:

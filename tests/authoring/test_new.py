@@ -32,7 +32,7 @@ def new(folder: Path, *args: str, typed: str = "") -> str:
     return result.output
 
 
-@pytest.mark.parametrize("name", ["embedding", "histogram", "scaled_", "topk", "kept"])
+@pytest.mark.parametrize("name", ["embedding", "histogram", "scaled_", "topk", "first", "kept"])
 def test_an_assignment_from_a_reference_has_nothing_to_mend(tmp_path: Path, name: str) -> None:
     output = new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
     assert "left to do" not in output
@@ -55,13 +55,14 @@ def test_ranges_and_numbers_of_sizes_come_from_annotations(tmp_path: Path) -> No
 
 
 def test_limits_defaults_what_may_be_missing_and_what_is_left_free_come_from_annotations(tmp_path: Path) -> None:
-    for name in ("topk", "kept", "scaled_"):
+    for name in ("topk", "first", "kept", "scaled_"):
         new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
     folder = tmp_path / "assignments"
     topk, kept = (domain_of(folder / name / "domain.toml")[name] for name in ("topk", "kept"))
     assert topk.limits == ("K <= N",) and topk.scalars[0].values == ("K",)
     assert kept.optional == ("bias",) and "| `bias` | [N] or None |" in (folder / "kept" / "README.md").read_text()
     assert (folder / "topk" / "test_topk.py").read_text().count("up_to=ties(call[0])") == 4
+    assert "up_to=ties(call[0], dim=0, result=0)" in (folder / "first" / "test_first.py").read_text()
     assert (folder / "kept" / "test_kept.py").read_text().count("up_to=any_order()") == 4
     assert "def scaled_(x, factor=2.0, negative=False):" in (folder / "scaled_" / "starter.py").read_text()
 

@@ -135,6 +135,16 @@ def test_requests_are_a_list_with_answers(server: MarkingServer, folder: ClassFo
     assert done.exit_code == 2 and "no open request 1" in done.output
 
 
+def test_the_answer_to_a_request_is_in_the_report_and_in_the_history(folder: ClassFolder) -> None:
+    said(folder, "requests", "--student", "Ada", "--check", FAILED.id, "--text", "It is right on my machine.")
+    assert "Not answered yet." in history(folder, "double", "ada")
+    said(folder, "requests", "--answer", "1", "Try 33 columns.", "--by", "Mo")
+    mine, other = ((folder.path / f"double/feedback/{one}/report.txt").read_text() for one in ("ada", "bob"))
+    for text in (mine, history(folder, "double", "ada")):
+        assert f"Asked about {FAILED.id}: It is right on my machine." in text and "Answered by Mo: Try 33 columns." in text
+    assert "Try 33 columns." not in other + history(folder, "double", "bob")
+
+
 def test_a_request_names_a_check_and_a_comment_a_line_that_is_there(folder: ClassFolder) -> None:
     common = ["-a", "double", "-o", str(folder.path)]
     asked = ["requests", *common, "--student", "ada", "--text", "Why?", "--check"]

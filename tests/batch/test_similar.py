@@ -105,12 +105,24 @@ def test_the_list_says_what_it_is() -> None:
 
 def test_equal_programs_are_one_line_and_none_is_no_program() -> None:
     found: dict[str, Any] = {"whole": "w", "shingles": {"a": 3}, "constants": [64]} | {"tokens": ["t"], "names": ["n"], "comments": []}
-    prints = {name: found for name in ("ada", "bob", "cyd", "dan")} | {
+    prints = {name: found | {"names": ["n", *more]} for name, more in (("ada", "a"), ("bob", "b"), ("cyd", "c"))} | {
         name: found | {"whole": "nothing", "shingles": {}} for name in ("eve", "fay")
     }
     others = {f"other{i}": found | {"whole": str(i), "shingles": {str(i): 3}} for i in range(20)}
     lines = render(resemblance(prints | others)).splitlines()
-    assert lines[0].startswith("Students compared: 24.") and lines[1] == "2 have no program to compare."
+    assert lines[0].startswith("Students compared: 23.") and lines[1] == "2 have no program to compare."
     assert [line for line in lines[2:] if line] == [
-        "same program  ada, bob, cyd, dan: each two share at least 100% of the source, all constants and block sizes"
+        "same program  ada, bob, cyd: each two share at least 67% of the source, all constants and block sizes"
+    ]
+
+
+def test_copies_come_first_and_pairs_with_a_group_are_one_line() -> None:
+    found: dict[str, Any] = {"whole": "w", "shingles": {"a": 9}, "constants": [], "tokens": ["t"], "names": [], "comments": []}
+    own = {"ada": ("w", "n"), "bob": ("w", "n"), "cyd": ("w", "m"), "dan": ("v", "d"), "eve": ("v", "e")}
+    prints = {name: found | {"whole": whole, "names": [other]} for name, (whole, other) in own.items()}
+    others = {f"other{i}": found | {"whole": str(i), "shingles": {str(i): 30}} for i in range(20)}
+    lines = [line for line in render(resemblance(prints | others)).splitlines()[1:] if line]
+    assert [line[:40].rstrip() for line in lines] == [
+        "same source   ada, bob: program, names a", "same program  dan, eve: they share 100%",
+        "same program  ada, cyd, bob: each two sh", "0.99 alike    ada, bob, cyd with dan, eve",
     ]

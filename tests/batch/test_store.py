@@ -59,6 +59,14 @@ def test_a_hand_in_is_remembered_once(store: Store) -> None:
     assert store.hand_ins("matmul") == []
 
 
+def test_a_time_that_comes_later_is_that_of_the_same_file(store: Store) -> None:
+    undated = HandIn("ada", Path("ada.py"), digest="d1")
+    other, dated = replace(undated, digest="d2"), replace(undated, submitted=WHEN)
+    for found in ([undated, other], [dated], [undated]):
+        store.add_hand_ins("softmax", found)
+    assert store.hand_ins("softmax") == [other, dated]
+
+
 def test_the_newest_result_counts_and_the_older_stay(store: Store) -> None:
     store.add_result(KEY, recorded(earned=50), "one")
     store.add_result(KEY, recorded(earned=60), "two")

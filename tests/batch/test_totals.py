@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gradekit.batch import feedback, gradebook, summary
+from gradekit.batch import course_pages, feedback, gradebook, summary
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn, Student
-from gradekit.batch.policy import LatePolicy, Policy
+from gradekit.batch.policy import Course, LatePolicy, Policy
 from gradekit.findings import Status
 from gradekit.marks import Mark
 from gradekit.report.rests_on import rests_on
@@ -45,6 +45,14 @@ def test_every_student_has_one_line() -> None:
         ("ada", "graded", 70, 30), ("bob", "graded", 40, 0), ("cyd", "rejected", 0, 0), ("dan", "fault", 0, 0),
         ("eve", "missing", 0, 0),
     ]  # fmt: skip
+
+
+def test_what_is_not_graded_yet_is_no_fault() -> None:
+    found = lines([handed("ada", "right"), handed("bob", "not yet"), handed("cyd", "broken")])
+    assert [line.status for line in found] == ["graded", "to do", "fault"]
+    said = course_pages.status(Course(), {"softmax": found})
+    assert " ".join(said.splitlines()[0].split()) == "assignment due graded rejected pending fault to do missing median %"
+    assert "--resume, goes on" in said and "--resume" not in course_pages.status(Course(), {"softmax": found[:1]})
 
 
 def test_a_persons_mark_wins_and_says_why() -> None:
@@ -115,6 +123,13 @@ def test_the_summary_lists_who_decides_by_what_nothing_follows_or_no_call_has_sh
         text = summary.render(lines([handed("ada", "right")], records=records), records, width=200)
         told = "(ada)  line 41: `str(n)` depends on text, through which sizes are not followed"
         assert "for a person to look at" in text and f"{told}{said}\n" in text
+
+
+def test_the_summary_lists_who_turned_to_the_system() -> None:
+    records = {"right": {**RIGHT, "notes": ["│ line 3 turned to the system (os.system)"]}, "wrong": WRONG}
+    text = summary.render(lines([handed("ada", "right"), handed("bob", "wrong")], records=records), records)
+    section = text.partition("for a person to look at:")[2]
+    assert "(ada)  │ line 3 turned to the system (os.system)" in section and "(bob)" not in section
 
 
 def test_what_is_pending_counts_neither_for_nor_against() -> None:

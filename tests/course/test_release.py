@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from gradekit.assignment import Assignment, AssignmentError, UsageError, discover
+from gradekit.assignment import Assignment, AssignmentError, UsageError, discover, get
 from gradekit.cli import main
 from gradekit.course import attempts
 from gradekit.course.regions import RegionError, starter
@@ -264,3 +264,9 @@ def test_start_lays_out_the_notebook_in_place_of_handout_and_starter(to_copy: As
     files = start(to_copy, tmp_path / "mine", notebook=True)
     assert sorted(file.name for file in files) == ["assignment.toml", "submission.ipynb", "test_copy.py"]
     assert (tmp_path / "mine" / "submission.ipynb").read_text(encoding="utf-8") == worksheet(to_copy)
+
+
+def test_a_quiz_that_was_begun_is_started_too(tmp_path: Path) -> None:
+    start(get("lesson"), tmp_path)
+    assert attempts.is_started(tmp_path, "lesson")
+    assert not attempts.is_started(tmp_path, "softmax") and not attempts.is_started(tmp_path / "none", "")

@@ -88,7 +88,7 @@ def test_an_input_is_a_dtype_and_a_shape_or_a_number(text: str, expected: object
 
 @pytest.mark.parametrize("text", ["float17 3x3", "3 by 3", ""])
 def test_what_is_no_input_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no input"):
+    with pytest.raises(UsageError, match="is no input"):
         parse_input(text)
 
 

@@ -384,6 +384,14 @@ def test_a_place_twice_or_of_another_element_or_outside_is_wrong(places: list[li
         assert_close([VALUES, torch.tensor(places)], reference(topk, TIED), up_to=ties(TIED))
 
 
+@pytest.mark.parametrize(("dim", "right", "wrong"), [(-1, [2, 3], [0, 3]), (0, [0, 0, 0, 1], [0, 1, 0, 1])])
+def test_places_may_lack_the_dimension_that_they_are_in(dim: int, right: list[int], wrong: list[int]) -> None:
+    expected = reference(lambda x: torch.argmax(x, dim=dim), TIED)
+    assert_close(torch.tensor(right), expected, up_to=ties(TIED, dim=dim, result=0))
+    with pytest.raises(Failure, match="of 2 elements is wrong|of 4 elements is wrong"):
+        assert_close(torch.tensor(wrong), expected, up_to=ties(TIED, dim=dim, result=0))
+
+
 def test_wrong_values_beside_right_places_are_wrong_and_a_wrong_dtype_is_told() -> None:
     with pytest.raises(Failure, match="of result 0"):
         assert_close([VALUES + 1, topk(TIED)[1]], reference(topk, TIED), up_to=ties(TIED))

@@ -12,6 +12,9 @@ ONE_TOO_MANY = HEAD.replace("mask = offsets < n", "mask = offsets <= n")
 OVERLAPPING = HEAD.replace("tl.program_id(0) * BLOCK +", "tl.program_id(0) * (BLOCK // 2) +").replace(
     "out + offsets, tl.load", "out + offsets, tl.program_id(0) + tl.load"
 )
+LIKE_ITS_INPUT = HEAD.replace("    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)\n", "").replace(
+    "    x, y = x.contiguous()", "    out = torch.empty_like(x)\n    x, y = x.contiguous()"
+)
 FROM_OUTSIDE = HEAD.replace("n = out.numel()", "n = int(float(out.numel()))")
 EXACT_TYPE = HEAD.replace("n = out.numel()", "n = out.numel() if type(out.numel()) is int else 1")
 ONE_TILE = HEAD.replace("(triton.cdiv(n, 1024),)", "(1,)").replace("BLOCK=1024", "BLOCK=triton.next_power_of_2(n)")

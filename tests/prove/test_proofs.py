@@ -10,7 +10,7 @@ from gradekit.assignment import get
 from gradekit.origins import LaunchOrigin, Origins
 from gradekit.program import Program, View
 from gradekit.prove.claims import BY_ORDER
-from gradekit.prove.prover import CHECK
+from gradekit.prove.prover import CHECK, ProofBudget
 from gradekit.prove.setting import calls_of, dense, may_lie_so, names_of, setting_of
 from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
 from gradekit.sandbox import Form, Tracer
@@ -55,6 +55,10 @@ def test_a_mistake_is_refuted_with_sizes_at_which_the_engine_sees_it(decide, tex
     refuted = [verdict for verdict in found.verdicts if verdict.verdict == "refuted"]
     assert all(verdict.finding for verdict in refuted)
     assert any(dict(verdict.sizes)["N"] <= sizes["N"] + 1024 for verdict in refuted)
+
+
+def test_a_result_in_the_memory_order_of_its_input_can_be_asked_about(decide):
+    assert decide(submissions.LIKE_ITS_INPUT, ProofBudget()).counts["proved"] >= 6
 
 
 def test_sizes_that_are_computed_out_of_sight_prove_nothing(decide):

@@ -53,6 +53,19 @@ def test_what_runs_without_values_or_is_for_other_times_is_not_noted(experiment:
     assert notes(ENTRY + experiment) == ()
 
 
+@pytest.mark.parametrize(("statement", "told"), [
+    ("import os; os.system('touch here')", "os.system"), ("import os; os.kill(os.getpid(), 0)", "os.kill"),
+    ("import subprocess\ntry:\n    subprocess.run(['ls'])\nexcept OSError:\n    pass", "subprocess.Popen"),
+    ("try:\n    open('results.json', 'w')\nexcept OSError:\n    pass", "open 'results.json', to write"),
+])
+def test_what_turns_to_the_system_is_noted(statement: str, told: str) -> None:
+    assert any(f" turned to the system ({told})" in note for note in notes(f"{ENTRY}{statement}\n"))
+
+
+def test_what_reads_or_imports_is_not_noted() -> None:
+    assert notes(f"{ENTRY}import decimal, tempfile, logging\nopen(__file__).read()\n") == ()
+
+
 def test_a_name_that_was_left_out_is_explained_where_it_is_missed() -> None:
     error = refused("SCALE = float(torch.ones(1, device='cuda'))\ndef entry(x):\n    return x[:SCALE]", X)
     assert error.cause is Cause.EXCEPTION and error.line == 12

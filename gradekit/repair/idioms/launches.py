@@ -83,13 +83,18 @@ def saved_for_another(draft: Draft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def loaded_in(draft: Draft, node: ast.expr) -> tuple[int | None, str]:
-    """The first line in which a kernel loads what a launch passes: there, or else by the same name."""
+def loaded_in(draft: Draft, node: ast.expr, rank: int) -> tuple[int | None, str]:
+    """The first line in which a kernel loads what a launch passes, there or else by the same name, unless that goes by
+    as many strides as the tensor has dimensions; and the kernel's name."""
     given = ((one.kernel, *pair) for one in draft.launches for pair in one.given.items())
     loaded = [one for one in given if one[1] in one[0].first_loads and draft.source.of(one[2]) == draft.source.of(node)]
     here = lambda one: draft.source.span(one[2]) == draft.source.span(node)
     kernel, param, _ = max(loaded, key=here, default=(None, "", None))
-    return (kernel.first_loads[param], f" {kernel.name}") if kernel is not None else (None, "")
+    if kernel is None:
+        return None, ""
+    line = kernel.first_loads[param]
+    by = (kernel.origins(one.address) & {*kernel.strides} for one in kernel.accesses if one.line == line)
+    return None if any(len(strides) >= rank for strides in by) else line, f" {kernel.name}"
 
 
 RULES = (arguments_swapped, saved_for_another)

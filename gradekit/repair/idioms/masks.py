@@ -26,9 +26,11 @@ def masks_missing(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     for filled in _FILLED if any(one.is_load for one in masks) else _FILLED[:1] if masks else ():
         *most, last = map(str, lines)
         are = f"Lines {', '.join(most)} and {last} have" if most else f"Line {last} has"
+        goes_past = any(kernel.atoms(one.address) for one in masks)  # not by places that were loaded
+        past = f"{are} no mask, and lanes past the end go beyond what the tensors hold."
         yield Mend(
             Family.MASK, 8, lines[0], tuple(_edit(draft, one, mask, filled) for one, mask in masks.items()),
-            f"{are} no mask, and lanes past the end go beyond what the tensors hold.",
+            past if goes_past else f"{are} no mask, and lanes past the end take part too.",
             f"leave out what lies past the end: mask={next(iter(masks.values()))}", Cause.MISSING_MASK, kernel.name,
         )  # fmt: skip
 

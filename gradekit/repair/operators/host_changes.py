@@ -293,7 +293,7 @@ def _copied(site: HostSite) -> Iterator[Change]:
         draft, one = draft_of(site.source.text), of_each[id(site.value(nodes[0]))][0]
         asked = any(getattr(site.parents[node], "attr", "") == "stride" for node in nodes)
         is_clear = draft is not None and not (asked and most)  # of several tensors, some have their own strides
-        line, where = loaded_in(draft, one) if draft is not None and is_clear else (None, "")
+        line, where = loaded_in(draft, one, site.value(one).dim()) if draft is not None and is_clear else (None, "")
         role = "copied-with-strides" if asked else "copied"
         sentence, hint = words(role, names=f"{', '.join(most)} and {last}" if most else last, where=where)
         reads = f" Line {line} reads {site.source.of(one)} as if it were contiguous." if line else ""
