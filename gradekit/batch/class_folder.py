@@ -253,9 +253,9 @@ class GradingSession:
         if self.folder.course.policies and self._id not in self.folder.course.policies:
             there = ", ".join(self.folder.course.policies) or "nothing"
             yield f"course.toml has no [assignments.{self._id}], but {there}: nothing is late, and every attempt counts"
-        timed = {(one.student, one.digest) for one in self.folder.store.hand_ins(self._id) if one.submitted}
-        untimed = [one for one in found if (one.student, one.digest) not in timed] if self._policy.due else []
-        if untimed and len(untimed) == len(found):
+        given = self.folder.store.hand_ins(self._id) if self._policy.due else []
+        untimed = [one for one in given if not one.submitted]
+        if untimed and len(untimed) == len(given):
             yield "no hand-in says when it was handed in, so lateness cannot be counted: leave that to the LMS"
         elif untimed:
             names = listed([gradebook.labelled(one.student, one.name) for one in untimed])

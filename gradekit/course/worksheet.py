@@ -23,7 +23,7 @@ def worksheet(assignment: Assignment, source: str = "") -> str:
     handout = _for_cells(_with_pictures(assignment, assignment.handout), assignment)
     first, *sections = re.split(r"(?m)^(?=## )", handout)
     others = [_with_pictures(assignment, path) for path in _other_pages(assignment)]
-    code = "" if assignment.is_quiz else assignment.tests.read_text(encoding="utf-8")
+    code = assignment.tests.read_text(encoding="utf-8") if assignment.tests.is_file() else ""
     named = {"id": assignment.id, "check": next(iter(re.findall(r"(?m)^def (test_\w+)", code)), "test")}
     cells = [
         v4.new_markdown_cell(first.strip()), v4.new_code_cell(_setup(source)),

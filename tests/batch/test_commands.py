@@ -93,6 +93,12 @@ def test_who_cannot_be_late_is_said(root: Path) -> None:
     assert session.take_in(root / "in")[1:] == [
         "no hand-in says when it was handed in, so lateness cannot be counted: leave that to the LMS"
     ]
+    (root / "in" / "zoe").mkdir()
+    (root / "in" / "zoe" / "submission.py").write_text("def double(x): ...")
+    (root / "times.csv").write_text("student,submitted\ns0000,2026-12-02T23:59:00+01:00\n")
+    for times in (root / "times.csv", None):  # a time that is known already need not be told again
+        assert session.take_in(root / "in", times)[1:] == ["without a time, so that lateness is not counted: zoe"]
+    assert [one.student for one in session.folder.store.hand_ins("double")] == ["s0000", "zoe"]
 
 
 # --- While a class is graded ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from gradekit.repair.idioms import candidates
 from gradekit.repair.idioms.candidates import mends
 from gradekit.repair.idioms.idiom import GENERAL, idioms_of
+from gradekit.repair.idioms.launches import loaded_in
 from gradekit.repair.mend import Mend
 from gradekit.source.draft import Draft
 from gradekit.source.kernel import KernelDraft
@@ -119,3 +120,32 @@ def every_rule(source: str) -> None:
         places = [None] if idiom.is_of_host else draft.kernels
         found += [mend for kernel in places for mend in idiom.mends(draft, kernel)]
     assert all(mend.line >= 1 for mend in found)
+
+
+# --- what a rule says is true of the line -------------------------------------------------------------------------------
+
+
+COUNTED = """\
+@triton.jit
+def kernel(x, out, n, stride, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i * stride, mask=i < n, other=0)
+    tl.atomic_add(out + v, 1)
+
+def f(x):
+    out = torch.zeros(9, dtype=torch.int32, device=x.device)
+    kernel[(triton.cdiv(x.shape[0], 64),)](x, out, x.shape[0], x.stride(0), BLOCK=64)
+    return out
+"""
+
+
+@pytest.mark.parametrize(("place", "said"), [("v", "take part too"), ("i", "go beyond what the tensors hold")])
+def test_lanes_past_the_end_go_beyond_a_tensor_where_places_are_no_loaded_ones(place: str, said: str) -> None:
+    sentences = [mend.sentence for mend in mends(COUNTED.replace("out + v", f"out + {place}"))]
+    assert f"Line 5 has no mask, and lanes past the end {said}." in sentences
+
+
+@pytest.mark.parametrize(("index", "line"), [("i * stride", None), ("i", 4)])
+def test_a_load_that_goes_by_all_strides_does_not_take_its_tensor_for_contiguous(index: str, line: int | None) -> None:
+    draft = Draft(COUNTED.replace("i * stride", index))
+    assert loaded_in(draft, draft.launches[0].given["x"], rank=1) == (line, " kernel")

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     found = {name: value for name, value in os.environ.items() if name not in ("CI", "GRADEKIT_SERVER")}
     found |= {"XDG_RUNTIME_DIR": str(folder), "PYTHONPATH": python_path(), "SECRET": SECRET}
     yield found
-    _gradekit(["server", "stop"], found)
+    _gradekit(["server", "stop", "--all"], found)
 
 
 def _gradekit(words: Sequence[str | Path], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -314,7 +315,7 @@ def test_a_server_that_is_stopped_finishes_what_it_runs(environment: dict[str, s
     submission.write_text(textwrap.dedent("import time\ntime.sleep(3)\n"))
     asking = _asking(environment, submission)
     _await(lambda: len(_forked(environment)) >= 3)  # a grader, a supervisor, a fork server
-    assert "Stopped: 1" in _gradekit(["server", "stop"], environment).stdout
+    assert "Stopped: 1" in _gradekit(["server", "stop", "--all"], environment).stdout
     assert "No server" in _gradekit(["server", "status"], environment).stdout
     said, _ = asking.communicate(timeout=GUARD)
     assert asking.returncode == 1
@@ -331,3 +332,13 @@ def test_a_terminal_says_that_torch_is_imported_until_there_is_more_to_say(envir
     os.close(ours)
     os.close(theirs)
     assert shown.startswith("\rimport torch, triton ...\x1b[K\r\x1b[K") and "no_such_id" in shown
+
+
+def test_stop_ends_this_installations_process_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ended: list[object] = []
+    listening = {tmp_path / f"{name}.sock": socket.socket() for name in ("mine", "other")}
+    monkeypatch.setattr(client.address, "installation", lambda: "mine")
+    monkeypatch.setattr(client.address, "connections", lambda: iter(listening.items()))
+    monkeypatch.setattr(client.forks, "stop", ended.append)
+    assert client.stopped() == 1 and ended == [listening[tmp_path / "mine.sock"]]
+    assert client.stopped(every=True) == 2 and len(ended) == 3
