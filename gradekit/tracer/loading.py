@@ -8,6 +8,7 @@ that cannot run here, because it reads a value or fails, is left out with a note
 import __future__
 
 import ast
+import functools
 import importlib.util
 import inspect
 import linecache
@@ -80,24 +81,32 @@ def load(text: str, directory: Path) -> LoadedModule:
     sys.modules[MODULE] = module
     loaded = LoadedModule(module, path, names=[name for statement in tree.body for name in _assigned(statement)])
     flags = _future_flags(tree)
-    asked: list[str] = []
-    sys.addaudithook(lambda event, given: asked.extend(_asked_in(path, event, given)))
+    asked = _asked_by(path)
+    asked.clear()
     for statement in tree.body:
         _run(statement, loaded, flags)
     loaded.notes += dict.fromkeys(asked)
     return loaded
 
 
-def _asked_in(path: str, event: str, given: tuple[Any, ...]) -> Iterator[str]:
-    """What a statement of the file `path` asks of the system by itself, and not by an import."""
-    is_written = event == "open" and bool(given[2] & (os.O_WRONLY | os.O_RDWR))
-    if event not in TO_THE_SYSTEM and not is_written:
-        return
-    frame = sys._getframe()
-    while frame.f_back and frame.f_code.co_filename != path and not frame.f_code.co_filename.startswith("<frozen"):
-        frame = frame.f_back
-    if frame.f_code.co_filename == path:
-        yield f"line {frame.f_lineno} turned to the system ({event}{f' {given[0]!r}, to write' if is_written else ''})"
+@functools.cache
+def _asked_by(path: str) -> list[str]:
+    """What the statements of the file `path` ask of the system by themselves, and not by an import, from now on."""
+    asked: list[str] = []
+
+    def hook(event: str, given: tuple[Any, ...]) -> None:
+        is_written = event == "open" and given[2] & (os.O_WRONLY | os.O_RDWR)
+        if event not in TO_THE_SYSTEM and not is_written:
+            return
+        frame = sys._getframe()
+        while frame.f_back and frame.f_code.co_filename != path and not frame.f_code.co_filename.startswith("<frozen"):
+            frame = frame.f_back
+        if frame.f_code.co_filename == path:
+            what = f"{event} {given[0]!r}, to write" if is_written else event
+            asked.append(f"line {frame.f_lineno} turned to the system ({what})")
+
+    sys.addaudithook(hook)  # for good: there is no way to take one back
+    return asked
 
 
 def parameter_counts(function: Any) -> tuple[int, int]:
