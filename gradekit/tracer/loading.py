@@ -37,6 +37,8 @@ TO_THE_SYSTEM = frozenset(
 )  # fmt: skip
 """What Python's audit hooks call that which a kernel's host code has no need of."""
 
+_OF_PACKAGES = re.compile(rf"^<frozen|-packages/|^{re.escape(str(Path(__file__).parents[1]))}/")
+
 
 @dataclass
 class LoadedModule:
@@ -91,15 +93,15 @@ def load(text: str, directory: Path) -> LoadedModule:
 
 @functools.cache
 def _asked_by(path: str) -> list[str]:
-    """What the statements of the file `path` ask of the system by themselves, and not by an import, from now on."""
+    """What the file `path` asks of the system from now on; what imports and packages ask for is not its own."""
     asked: list[str] = []
 
     def hook(event: str, given: tuple[Any, ...]) -> None:
         is_written = event == "open" and given[2] & (os.O_WRONLY | os.O_RDWR)
         if event not in TO_THE_SYSTEM and not is_written:
             return
-        frame = sys._getframe()
-        while frame.f_back and frame.f_code.co_filename != path and not frame.f_code.co_filename.startswith("<frozen"):
+        frame = sys._getframe(1)
+        while frame.f_back and frame.f_code.co_filename != path and not _OF_PACKAGES.search(frame.f_code.co_filename):
             frame = frame.f_back
         if frame.f_code.co_filename == path:
             what = f"{event} {given[0]!r}, to write" if is_written else event

@@ -62,8 +62,11 @@ def test_what_turns_to_the_system_is_noted(statement: str, told: str) -> None:
     assert any(f" turned to the system ({told})" in note for note in notes(f"{ENTRY}{statement}\n"))
 
 
-def test_what_reads_or_imports_is_not_noted() -> None:
-    assert notes(f"{ENTRY}import decimal, tempfile, logging\nopen(__file__).read()\n") == ()
+@pytest.mark.parametrize("statement", [
+    "import decimal, tempfile, logging", "open(__file__).read()", "k[(1,)](entry(torch.ones(5, device='cuda')))",
+])
+def test_what_reads_imports_or_launches_is_not_noted(statement: str) -> None:
+    assert notes(f"@triton.jit\ndef k(x):\n    tl.store(x, 1.0)\n{ENTRY}{statement}\n") == ()
 
 
 def test_a_name_that_was_left_out_is_explained_where_it_is_missed() -> None:
