@@ -270,3 +270,9 @@ def test_a_quiz_that_was_begun_is_started_too(tmp_path: Path) -> None:
     start(get("lesson"), tmp_path)
     assert attempts.is_started(tmp_path, "lesson")
     assert not attempts.is_started(tmp_path, "softmax") and not attempts.is_started(tmp_path / "none", "")
+
+
+def test_a_notebook_names_a_check_that_is_there_and_its_cell() -> None:
+    text = worksheet(get("histogram"))
+    assert "-k test_counts`" in text and "-k dtype" not in text
+    assert "fill in the TODOs in this cell," in text and "TODOs in this file" not in text

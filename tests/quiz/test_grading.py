@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from gradekit import NoSuchCheck
-from gradekit.assignment import Assignment, AssignmentError, of_path
+from gradekit.assignment import Assignment, AssignmentError, get, of_path
+from gradekit.course.start import start
 from gradekit.findings import Cause, Check, Outcome, Report, Status
 from gradekit.quiz import digest, load
+from gradekit.quiz import grade as ask
 from gradekit.report.record import to_dict, validate
 from gradekit.report.terminal import render
 from tests.beside import beside
@@ -122,3 +124,9 @@ def test_a_key_that_could_not_be_fair_is_refused(quiz: Assignment, change: tuple
     (quiz.solutions / "key.toml").write_text(KEY.replace(*change))
     with pytest.raises(AssignmentError, match=complaint):
         load(quiz)
+
+
+def test_a_quiz_without_answers_blames_no_question_for_the_others(tmp_path: Path) -> None:
+    start(get("lesson"), tmp_path)
+    text = render(to_dict(ask(get("lesson"), tmp_path)))
+    assert text.count("Not answered yet.") == 1 and "Begin with the first" not in text

@@ -265,3 +265,15 @@ def test_a_nul_byte_is_named_with_its_line() -> None:
 def test_a_doubtful_escape_raises_no_warning(recwarn: pytest.WarningsRecorder) -> None:
     parse(r"x = '\d'")
     assert not recwarn.list
+
+
+def test_a_folder_too_high_names_those_that_were_started_and_a_misspelt_folder_the_near_one(tmp_path: Path) -> None:
+    (tmp_path / "softmax").mkdir()
+    (tmp_path / "softmax" / "test_softmax.py").write_text("")
+    (tmp_path / "softmax" / "submission.py").write_text("x = 1\n")
+    (tmp_path / "softmax" / "replay_test_a.py").write_text("")
+    with pytest.raises(SubmissionError, match=f"in the folder {tmp_path}: name one of {tmp_path / 'softmax'}"):
+        read(tmp_path)
+    with pytest.raises(SubmissionError, match=f"did you mean {tmp_path / 'softmax'}"):
+        read(tmp_path / "softmaz")
+    assert read(tmp_path / "softmax").text == "x = 1\n"
