@@ -113,7 +113,13 @@ def note(frame: Frame, op: Op, value: Any) -> None:
     elif kind is Tensor and value.dtype == torch.bool and value.numel():
         way = (TRUE if anywhere(value) else 0) | (0 if everywhere(value) else FALSE)
     elif kind is Conjunction and all(type(f) is Below or type(f) is Tensor for f in value.factors):
-        way = FALSE | (TRUE if anywhere(frame.tensor(op, 0)) else 0) if op.name == "arith.select" else FALSE
+        context, looks = frame.context, frame.context.looks.get(op.number, 0)
+        if looks >= Limit.LOOKS:
+            return
+        context.looks[op.number] = looks + 1
+        tile = op.operand_types[0] if op.name == "arith.select" else op.result_types[0]
+        left = left_of_tiles(context.memory.box(value, frame.shape(tile)))
+        way = TRUE * bool(left & (WHOLE | PART)) | FALSE * bool(left & (NOTHING | PART))
     else:
         return
     add_way(frame.context, op.number, way)

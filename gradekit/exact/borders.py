@@ -5,6 +5,7 @@ A call's tensors are scaled together until what meets a border lies just before 
 looked for by a few runs in exact arithmetic, each of which shows how large the values at all borders are.
 """
 
+import contextlib
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +16,13 @@ import torch
 from gradekit.engine.def_use import LOADS, MOVED, DefUse
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.kernel_facts import parsed
-from gradekit.engine.memory import Memory
-from gradekit.engine.observer import Observer
+from gradekit.engine.memory import Memory, index_in
+from gradekit.engine.observer import Observer, touched
 from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import FLOAT, dense
 from gradekit.exact.places import spread
 from gradekit.exact.trial import NOT_TRIED, ExactCall, run_exactly
-from gradekit.inputs.value_kinds import POSITIVE, SCALED
+from gradekit.inputs.value_kinds import PEAKS, POSITIVE, SCALED
 from gradekit.program import Launch, run_steps
 
 MOST = 4  # borders of one program that are looked at: numbers that decide first, the largest first
@@ -192,6 +193,54 @@ def _as_met(ratios: torch.Tensor) -> _Met:
     few = len(sizes) // 50
     least, largest = sizes[few].log2(), sizes[len(sizes) - 1 - few].log2()
     return _Met(float(least), float(largest), float(ratios.sum().sign()))
+
+
+# --- places that decide for a row -------------------------------------------------------------------------------------
+
+FEW = 8
+"""A load takes few places of rows where these are no more than one in so many."""
+
+
+def rows_with_peaks(call: ExactCall, free: Sequence[str]) -> Iterator[dict[str, str]]:
+    """For each of the tensors in `free` of which a kernel loads few places of each row by themselves, for an estimate
+    of the row's mean, say: a kind of values that are large there."""
+    observer = _Loads()
+    if free and any(_loads_twice(kernel.unaligned) for kernel in call.program.kernels.values()):
+        with contextlib.suppress(*NOT_TRIED):
+            run_exactly(call, call.specs, observer)
+    for name, view in zip(call.names, call.program.inputs, strict=True):
+        places = set[int]()
+        for storage, parts in observer.found.items() if name in free and view.shape else ():
+            index, inside = index_in(view, torch.cat(parts))
+            mine = index[-1][inside].unique().tolist() if storage[0] == view.storage else []
+            places |= {*mine} if FEW * len(mine) <= view.shape[-1] else set()
+        if 0 < 2 * len(places) < (1, *view.shape)[-1]:
+            yield {name: f"{PEAKS}:{';'.join(map(str, sorted(places)))}"}
+
+
+@functools.lru_cache(maxsize=256)
+def _loads_twice(ttir: str) -> bool:
+    """Whether two loads of a kernel take floats from one of its arguments."""
+    flow, arguments = DefUse(parsed(ttir).functions.values()), {*parsed(ttir).entry.arguments}
+    loads = (op for op in flow.ops if op.name in LOADS and op.result_types[0].element in FLOAT)
+    taken = [name for op in loads for name in flow.behind(op.operands[:1]) & arguments]
+    return len(taken) > len({*taken})
+
+
+@dataclass
+class _Loads(Observer):
+    """Keeps the elements that each load takes, by the storage and the place of the load."""
+
+    found: dict[tuple[int, ...], list[torch.Tensor]] = field(default_factory=dict)
+
+    def launch(self, context: LaunchContext, memory: Memory) -> Observe | None:
+        def look(frame: Frame, op: Op) -> None:
+            seen = touched(frame, op, memory) if op.name in LOADS else None
+            if seen is not None and seen.storage is not None:
+                key = seen.storage.id, context.launch, op.number
+                self.found.setdefault(key, []).append(seen.index[seen.active].unique())
+
+        return look
 
 
 @dataclass

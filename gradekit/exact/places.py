@@ -23,7 +23,7 @@ from gradekit.engine.ttir import Function, Op, Region
 from gradekit.engine.ttir_locations import line_of
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import CHOSEN
-from gradekit.program import Aten, Descriptor, Launch, Program, View, every_step, writes
+from gradekit.program import Aten, Descriptor, Launch, Program, Step, View, every_step, reads, writes
 
 RESULTS, OPERANDS, SUMS, SAVED = "results", "operands", "sums of inputs", "saved results"
 SCRATCH, ARITHMETIC = "scratch", "arithmetic"
@@ -51,7 +51,7 @@ class RoundingPlace:
     use: str
 
 
-def rounding_places(program: Program, upstream: Input | None = None) -> list[RoundingPlace]:
+def rounding_places(program: Program, upstream: Input | View | None = None) -> list[RoundingPlace]:
     """All places of a program's kernels and host code that give no result; a tensor like `upstream` was saved."""
     found = dict.fromkeys(_of_host_code(program))
     for launch in (step for step in every_step(program.steps) if isinstance(step, Launch)):
@@ -78,21 +78,26 @@ def narrowing(program: Program, dtype: torch.dtype) -> set[str]:
     return {one for one in found if torch.finfo(getattr(torch, one)).eps > torch.finfo(dtype).eps}
 
 
+def kept_in_half(program: Program, upstream: View | None) -> bool:
+    """Whether a kernel's numbers are kept in float16 and read again: they must not pass 65,504."""
+    return any((place.use, place.dtype) == (SCRATCH, "float16") for place in rounding_places(program, upstream))
+
+
 def rounded_down(dtype: str) -> str:
     """A kind of a few values that rounding to `dtype` makes smaller, all of them: their errors add up in a sum."""
     step = torch.finfo(getattr(torch, dtype)).eps
     return f"{CHOSEN}:cells:1:" + ";".join(repr(1 + (number + 0.375) * step) for number in (0, 37, 74, 101, 120))
 
 
-def _stored(program: Program, launch: Launch, arguments: Collection[str], upstream: Input | None) -> str:
+def _stored(program: Program, launch: Launch, arguments: Collection[str], upstream: Input | View | None) -> str:
     """What is stored through these arguments of a kernel: results, also where nobody can say."""
     names = parsed(program.kernels[launch.kernel].unaligned).entry.arguments
     views = {name: view for name, view in zip(names, spread(launch), strict=False) if view}
     stored = [views[name] for name in arguments if name in views]
     results = {result.storage for result in program.results if isinstance(result, View)}
     later = [*_after(program, launch)]
-    read = {view.storage for one in later for view in spread(one) if view} - results
-    read |= {storage for one in later for storage in _updated(program, one)}
+    read = {view.storage for one in later for view in reads(one)} - results
+    read |= {storage for one in later if isinstance(one, Launch) for storage in _updated(program, one)}
     again = [view for view in stored if view.storage in read]
     if not again:
         return RESULTS
@@ -113,9 +118,9 @@ def _updated(program: Program, launch: Launch) -> set[int]:
     return read & kept
 
 
-def _after(program: Program, launch: Launch) -> Iterator[Launch]:
-    launches = [step for step in every_step(program.steps) if isinstance(step, Launch)]
-    yield from launches[launches.index(launch) + 1 :]
+def _after(program: Program, launch: Launch) -> Iterator[Step]:
+    steps = [*every_step(program.steps)]
+    yield from steps[steps.index(launch) + 1 :]
 
 
 def spread(launch: Launch) -> list[View | None]:

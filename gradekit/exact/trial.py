@@ -32,7 +32,7 @@ from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_place
 from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
 from gradekit.inputs.in_words import in_words
 from gradekit.inputs.spec import Input
-from gradekit.inputs.value_kinds import CHOSEN, FAR
+from gradekit.inputs.value_kinds import CHOSEN, FAR, PEAKS
 from gradekit.judge.compare import show, wrong_values
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
@@ -125,7 +125,7 @@ def _run(
 class _Trial:
     def __init__(self, call: ExactCall, specs: Sequence[Input]) -> None:
         self.call, self.specs = call, specs
-        self.far = any(spec.profile.startswith((f"{FAR}:", f"{CHOSEN}:")) for spec in specs)
+        self.far = any(spec.profile.partition(":")[0] in (FAR, CHOSEN, PEAKS) for spec in specs)
         self.tensors = [spec.tensor() for spec in specs]
         self.wide = wide_tensors(self.tensors)
         self._rounded: dict[RoundingPlace, list[Any]] = {}

@@ -29,14 +29,8 @@ def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch
     word, *parameters = name.split(":")
     if word in _added:
         return _added[word].make(name, shape, dtype, generator)
-    if word == CHOSEN:
-        return _chosen(shape, *parameters)
-    if word == SCALED:
-        return _positive(shape, dtype, generator) * float(*parameters)
-    if word == BEGUN:
-        return _begun(shape, dtype, generator, *parameters)
-    if word == FAR:
-        return _far(shape, dtype, generator, *parameters)
+    if word in WITH_PARAMETERS:
+        return WITH_PARAMETERS[word](shape, dtype, generator, *parameters)
     if word in WHOLE:
         return WHOLE[word](shape, _bounds(word, parameters, dtype), generator)
     if parameters or word not in PROFILES:
@@ -54,7 +48,7 @@ def known() -> tuple[str, ...]:
 def is_known(name: str) -> bool:
     """Whether there is such a kind; its parameters are not looked at."""
     word = name.partition(":")[0]
-    return name in PROFILES or word in (*WHOLE, *_added, CHOSEN, SCALED, FAR, BEGUN)
+    return name in PROFILES or word in (*WHOLE, *_added, *WITH_PARAMETERS)
 
 
 def poison(dtype: torch.dtype) -> float | int | bool:
@@ -371,6 +365,16 @@ def _far(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator,
     return values
 
 
+PEAKS = "peaks"
+"""The kind of tensors whose values are normal, but large at some places of each row, such as "peaks:0;511"."""
+
+
+def _peaks(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, places: str) -> torch.Tensor:
+    values = _normal(shape, dtype, generator)
+    values[..., [int(place) for place in places.split(";")]] += 4096.0
+    return values
+
+
 SCALED = "scaled"
 """The kind of tensors whose values are positive, times the number that follows, such as "scaled:-1024"."""
 
@@ -387,7 +391,9 @@ def _begun(
 CHOSEN = "chosen"  # the kind of tensors that are made of a few given values, such as "chosen:cells:1:1.5;-2.0"
 
 
-def _chosen(shape: tuple[int, ...], pattern: str, step: str, values: str) -> torch.Tensor:
+def _chosen(
+    shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, pattern: str, step: str, values: str
+) -> torch.Tensor:
     """Each value in turn for `step` cells, or for so many rows."""
     pool = torch.tensor([float(value) for value in values.split(";")], dtype=torch.float64)
     at = torch.arange(math.prod(shape)).reshape(shape)
@@ -395,6 +401,12 @@ def _chosen(shape: tuple[int, ...], pattern: str, step: str, values: str) -> tor
         at = torch.div(at, shape[-1], rounding_mode="floor")
     return pool[torch.div(at, max(int(step), 1), rounding_mode="floor") % len(pool)]
 
+
+WITH_PARAMETERS: dict[str, Maker] = {
+    CHOSEN: _chosen, BEGUN: _begun, FAR: _far, PEAKS: _peaks,
+    SCALED: lambda shape, dtype, generator, factor: _positive(shape, dtype, generator) * float(factor),
+}  # fmt: skip
+"""Kinds that gradekit makes for a submission: never those of a tensor in a domain."""
 
 PROFILES: dict[str, Kind] = {
     "ones": lambda shape, dtype, generator: torch.ones(shape, dtype=torch.float64),

@@ -23,7 +23,7 @@ from gradekit.domain import EntryDomain
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.trials import kept_memory
 from gradekit.engine.ttir import Op
-from gradekit.exact.borders import rows_at_borders
+from gradekit.exact.borders import rows_at_borders, rows_with_peaks
 from gradekit.exact.places import narrowing, rounded_down
 from gradekit.exact.trial import NOT_TRIED, ExactCall, Outcome, Seen, tried
 from gradekit.findings import Cause, Kind
@@ -39,7 +39,7 @@ from gradekit.judge.reference import Asked, Reference
 from gradekit.plugin.check_points import claims, worth
 from gradekit.plugin.profiles import Limit
 from gradekit.plugin.run_state import GradingRun
-from gradekit.program import Launch, Program, Scalar, View, every_step, run_steps
+from gradekit.program import Launch, Program, View, every_step, run_steps
 from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import TraceError
 from gradekit.subject.call_spec import call_spec
@@ -234,6 +234,7 @@ def _tried_now(subject: Subject, first: Example, longest: Example, tallest: Exam
         if not isinstance(call := _exact_call(subject, *large), str):
             of_options = [replace(call, option=option) for option in _options(large[0].program)]
             at = [(mine, row) for mine in of_options for row in rows_at_borders(mine, free, most)]
+            at += [(mine, row) for mine in of_options for row in rows_with_peaks(mine, names)]
             found += [_on_values(large[0], mine, row, number) for number, (mine, row) in enumerate(at, 1)]
     return [_together(outcomes) for outcomes in zip(*found, strict=True)]
 
@@ -504,11 +505,13 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
 
 
 def _assert_right_in_part(subject: Subject, entry: EntryDomain, right: RightResults) -> None:
-    """Asks for some of the gradients alone, in the calls with the longest dimensions, each way of their flags, where
-    these launch then what they do not launch for all. Raises Failure where they are others."""
+    """Asks for some of the gradients alone, in the calls with the longest dimensions, each way of their flags, and in a
+    small one of each dtype, where these launch then what they do not for all. Raises Failure where they are others."""
     names, largest = [argument.name for argument in entry.arguments], dict[Hashable, Example]()
     for pair in sorted((pair for pair in right.pairs if pair[0].wanted and pair[0].entry == entry.name), key=_size):
         flags = tuple(arg for arg in pair[0].inputs if isinstance(arg, bool))
+        if _size(pair) > Limit.HARDLY_ANY:
+            largest.setdefault((pair[0].wanted, pair[0].part, flags, pair[0].inputs[-1].dtype), pair)
         for axis, size in enumerate(pair[0].inputs[-1].shape):
             key = pair[0].wanted, pair[0].part, flags, axis
             if key not in largest or size >= largest[key][0].inputs[-1].shape[axis]:
@@ -528,12 +531,11 @@ def _does_more(subject: Subject, seen: Observation, wanted: tuple[int, ...]) -> 
 
 
 def _launched(program: Program) -> set[Hashable]:
-    """The kernels that a program launches, with their grids and numbers."""
+    """The kernels that a program launches, with their grids and numbers, and the tensors, all of its own as one."""
     launches = (step for step in every_step(program.steps) if isinstance(step, Launch))
-    return {
-        (program.kernels[one.kernel].unaligned, one.grid, *(arg for arg in one.args if isinstance(arg, Scalar)))
-        for one in launches
-    }  # fmt: skip
+    given = {view.storage for view in program.inputs}
+    known = lambda arg: replace(arg, storage=-1) if isinstance(arg, View) and arg.storage not in given else arg
+    return {(program.kernels[one.kernel].unaligned, one.grid, *map(known, one.args)) for one in launches}
 
 
 def _strides_of_upstream(pair: Example) -> int:

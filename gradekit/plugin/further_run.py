@@ -25,7 +25,7 @@ from gradekit.source.unfollowed import host_text
 from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, fits
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.host_inputs import HostInputs, far_apart, one_size_apart, varied
+from gradekit.unseen.host_inputs import HostInputs, beyond_half, far_apart, one_size_apart, varied
 from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes, first_of
 from gradekit.unseen.search import constant_ways
@@ -51,6 +51,7 @@ class FurtherInputs:
         self._check, self._text = "", host_text(subject.submission.text)
         self._constants = constant_ways(self._text.tree)
         self._asks = bool(_ASKS_LAYOUT.search(subject.submission.text))
+        self._asks_wanted = "needs_input_grad" in subject.submission.text
         self._names = {name: [a.name for a in entry.arguments] for name, entry in subject.assignment.domain.items()}
         lines = subject.submission.text.split("\n")  # what tuners keep is known, and run for each call
         self._keeps = any("autotune" not in lines[number - 1] for number in keeping(subject.submission.text))
@@ -116,7 +117,10 @@ class FurtherInputs:
             if usual is not None and not turn:
                 special += one_size_apart(draws, usual) if self._keeps else ()
                 special += far_apart(draws, usual, [k[-1] for k in _far(draws) if self._first.get(k) == self._check])
-            calls = self._host.further(draws, forms)
+            if draws.upstream and not turn:
+                half = next((form for form in forms if fits(draws, form) and self._subject.keeps_half(form.key)), None)
+                special += beyond_half(draws, half) if half is not None else ()
+            calls = self._host.further(draws, [*forms, *self._in_part(draws, forms)])
             self._usual |= set() if turn else {path.way for path in self._host.paths}
             self._see_kernels()
             calls = [*self._kernels.decided(draws, forms, self._host.paths), *calls]
@@ -129,6 +133,15 @@ class FurtherInputs:
                 last = [call for call in calls if call not in now]
                 yield from self._afforded([*self._varied(draws), *last], found, name, 0)
                 return
+
+    def _in_part(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[TracedForm]:
+        """The largest call, with fewer of its gradients asked for: where host code asks which, it may decide then what
+        it does not for all."""
+        asked = [form for form in forms if fits(draws, form) and form.wanted and self._asks_wanted]
+        for form in [max(asked, key=lambda one: (one.elements, one.key))] if asked else ():
+            for count in range(1, len(form.wanted)):
+                for few in itertools.combinations(form.wanted, count):
+                    yield replace(form, key=f"{form.key} {few}", wanted=few)
 
     def _in_views(self, draws: Draws) -> Draws:
         """Where host code asks how tensors lie, what is drawn with the layouts of all checks of the entry."""

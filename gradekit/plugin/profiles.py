@@ -34,6 +34,7 @@ class Limit:
     KEEPING = 12  # calls of one check that use memory from before them: they are made again before others of it
     TRIED, AGAIN = 4, 3  # calls looked at until one has another that belongs to it by a relation; calls made again
     LOOKED_AT_AGAIN, REPEATED = 6, 4  # calls whose result is looked at once more; how often the last is called
+    HARDLY_ANY = 64  # elements of a call, in all: any two of its numbers may be alike
     CLAIMS = 60  # that a report lists for one pass
     OTHER_ELEMENTS = 100_000  # of all inputs of another example of the check that fails
     SEVERAL_DIMENSIONS = 3  # of which two may lie in memory as one, although the tensor is not contiguous

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradekit.engine.budget import Unsupported
+from gradekit.exact.places import kept_in_half
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.inputs.spec import Input, with_other_values
@@ -308,6 +309,11 @@ class Subject:
     def programs(self) -> list[Program]:
         """What the calls became so far, each form of call once."""
         return [program for program in self._programs.values() if isinstance(program, Program)]
+
+    def keeps_half(self, signature: str) -> bool:
+        """Whether a call was made whose program keeps numbers in float16 between two of its steps."""
+        program, form = self._programs.get(signature), self.forms.get(signature)
+        return isinstance(program, Program) and form is not None and kept_in_half(program, form.upstream)
 
     @property
     def digests(self) -> dict[str, str]:

@@ -14,6 +14,7 @@ from gradekit.domain import MOST_ELEMENTS
 from gradekit.inputs.covering import Row
 from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.spec import Input
+from gradekit.inputs.value_kinds import CHOSEN
 from gradekit.prove.host_terms import holds, polynomials, variable
 from gradekit.prove.solve import Solver
 from gradekit.prove.terms import equal, term, var
@@ -204,6 +205,18 @@ def far_apart(draws: Draws, form: TracedForm, names: Collection[str]) -> Iterato
             chosen = sizes | {f"offset {number}": 0, f"stride {number} {axis}": step}
             told = f"{tensor.name} has a stride of {step:,}, so that offsets pass 2**31"
             yield FurtherCall(made(draws, form, chosen, number, {}), told, purpose=Purpose.VARIED)
+
+
+def beyond_half(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
+    """A call whose upstream gradient is large in the first half of its rows and as far below zero in the second: what
+    sums it in parts passes what float16 holds, though the whole is 0."""
+    rank = max(draws.ranks, default=0)
+    sizes = CallScope(sizes_alone(draws), rank, True).near(8 if rank else 64)
+    call = made(draws, form, sizes, 0, {"rank": rank})
+    *others, last = (replace(arg, profile="ones") if isinstance(arg, Input) else arg for arg in call)
+    kind = f"{CHOSEN}:rows:{math.prod(last.shape[:-1]) // 2}:8188;-8188"
+    told = "parts of a sum are kept in float16, and one of them is beyond it"
+    yield FurtherCall((*others, replace(last, profile=kind)), told, purpose=Purpose.VARIED)
 
 
 def _is_forced(draws: Draws, path: Path, step: int, solver: Solver) -> bool:

@@ -99,6 +99,8 @@ def test_profiles_hold_what_they_promise(dtype: str) -> None:
     assert len(made["exponents"].frexp().exponent.unique()) > 12 and made["exponents"].abs().max() < info.max / 4
     assert made["negative"].max() <= -info.max * 0.49
     assert ((made["spike"] == 1024).sum(1) == 1).all() and made["spike"][0, 0] == 1024
+    peaks = Input(dtype, (50, 40), (40, 1), profile="peaks:0;7").tensor()
+    assert (peaks[:, [0, 7]] > 4000).all() and peaks[:, 8:].abs().max() < 8
     assert (made["alternating"][:, ::2] > 0).all() and (made["alternating"][:, 1::2] < 0).all()
     assert made["ties"].unique().tolist() == [-1, 1]
     assert (made["zeros"] == 0).all() and 0 < made["zeros"].signbit().double().mean() < 1

@@ -106,6 +106,13 @@ def test_a_mask_whose_tiles_are_never_false_is_not_named(tmp_path: Path) -> None
     assert not [what for _, what in unseen(check) if "mask" in what]
 
 
+def test_a_condition_of_two_masks_goes_the_ways_that_their_elements_go(tmp_path: Path) -> None:
+    check = checked(tmp_path, vector_add(kernel="m = m & (i % 7 != 7)"), "contiguous_float32")
+    said = {what for one in check.details["coverage"]["branches"]["decisions"] for what in one["seen"]}
+    assert check.outcome is Outcome.PASSED and not [what for _, what in unseen(check) if "a condition" in what]
+    assert {f"a condition is {way} (column 9)" for way in ("true", "false")} <= said, said
+
+
 def test_terms_are_evaluated_for_many_calls_at_once() -> None:
     terms = [
         ("size", 0, 0),
