@@ -14,6 +14,9 @@ All tensors are float64, [..., M, D] for q and [..., N, D] for k and v; of N row
 
 import torch
 
+NONE = 745.0
+"""How far below the highest score one lies whose weight is 0 in float64."""
+
 SPREAD = 3.0
 """Each error is at most its size, and evenly spread below it: this is five standard deviations of their sum."""
 
@@ -36,11 +39,10 @@ def of_sum(rounding, size, terms):
     return rounding.sum(size, 1) * ((1 + terms.sqrt()) / 2)
 
 
-def reached(weights, of_scores):
+def reached(scores, weights, of_scores):
     """P as it may count where errors of the scores are not small: exp(x) - 1 in place of x, and never above 1."""
-    relative = (of_scores + (weights * of_scores).sum(-1, keepdim=True)).clamp(max=700.0)  # exp(710) overflows
-    grown = torch.where(relative > 0, torch.expm1(relative) / relative, 1.0)
-    return (weights * grown).clamp(max=1.0)
+    x = (of_scores + (weights * of_scores).sum(-1, keepdim=True)).clamp(min=torch.finfo(torch.float64).tiny)
+    return (torch.log_softmax(scores, -1) + x + torch.log(-torch.expm1(-x) / x)).clamp(max=0.0).exp()  # exp(x) overflows
 
 
 def of_output(rounding, q, k, v, sm_scale, lengths):
@@ -49,13 +51,13 @@ def of_output(rounding, q, k, v, sm_scale, lengths):
     terms, width = lengths.double(), torch.tensor(float(q.shape[-1]), device=k.device)
     k, v = k.masked_fill(beyond.mT, 0.0), v.masked_fill(beyond.mT, 0.0)
     unscaled = q @ k.mT
-    scores = sm_scale * unscaled
-    weights = torch.softmax(scores.masked_fill(beyond, -torch.inf), -1)
-    none = weights == 0
+    scores = (sm_scale * unscaled).masked_fill(beyond, -torch.inf)
+    weights = torch.softmax(scores, -1)
     of_scores = abs(sm_scale) * of_product(rounding, q, k.mT, rounding.operand * q, unscaled, width)
+    none = scores + of_scores + NONE < (scores - of_scores).amax(-1, keepdim=True)  # whatever rounding does to them
     highest = scores.masked_fill(none, 0.0).abs().amax(-1, keepdim=True)
     of_scores = (of_scores + of_sum(rounding, highest, width)).masked_fill(none, 0.0)
-    counted, result = reached(weights, of_scores), weights @ v
+    counted, result = reached(scores, weights, of_scores), weights @ v
     from_result = counted @ v.square() - 2 * result * (counted @ v) + counted.sum(-1, keepdim=True) * result.square()
     spread = (counted * torch.minimum(of_scores, 1 / counted).square()).sum(-1, keepdim=True).sqrt()
     factor = rounding.factor(weights).masked_fill(none, 0.0)  # what is exactly 0 stays so

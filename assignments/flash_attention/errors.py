@@ -26,6 +26,9 @@ from torch import Tensor
 
 from gradekit import Rounding
 
+_NONE = 745.0
+"""How far below the highest score one lies whose weight is 0 in float64."""
+
 SPREAD = 3.0
 """Each error is at most its size, and evenly spread below it: this is five standard deviations of their sum."""
 
@@ -70,8 +73,21 @@ class AttentionErrors:
 
     @cached_property
     def unreached(self) -> Tensor:
-        """Where P is 0."""
-        return self.weights == 0
+        """Where P is 0, whatever rounding does to the scores."""
+        none = self.weights == 0
+        if not self._is_open:
+            return none
+        return none & (self.scores + self._of_products + _NONE < (self.scores - self._of_products).amax(-1, True))
+
+    @cached_property
+    def _of_products(self) -> Tensor:
+        """The error of S from products alone."""
+        return abs(self.sm_scale) * self._product(self.q, self.k.mT, self._query_error, self.unscaled)
+
+    @cached_property
+    def _is_open(self) -> bool:
+        """Whether rounding may bring a weight of exactly 0 back."""
+        return bool((self._of_products > _NONE / 4).any())
 
     @cached_property
     def result(self) -> Tensor:
@@ -81,10 +97,9 @@ class AttentionErrors:
     @cached_property
     def score_error(self) -> Tensor:
         """Of S, and so the relative error of P: 0 where P is."""
-        scale, k = abs(self.sm_scale), self.k.mT
         highest = self.scores.masked_fill(self.unreached, 0.0).abs().amax(-1, keepdim=True)
-        error = scale * self._product(self.q, k, self._query_error, self.unscaled)
-        return (error + self.rounding.sum(highest, self.q.shape[-1])).masked_fill(self.unreached, 0.0)
+        error = self._of_products + self.rounding.sum(highest, self.q.shape[-1])
+        return error.masked_fill(self.unreached, 0.0)
 
     @cached_property
     def _query_error(self) -> Tensor:
@@ -106,11 +121,15 @@ class AttentionErrors:
         dp = grad @ self.v.mT
         ds = p * (dp - (grad * self.result).sum(-1, keepdim=True))
         own = p * self._product(grad, self.v.mT, self.rounding.lost(grad), dp) + self._factor(ds)
-        of_delta, moved = self._delta_error(grad, dp), (ds * relative).abs()
+        of_delta, changed = self._delta_error(grad, dp), p * relative
+        moved = (ds * relative).abs()
+        if self._is_open:
+            changed = self._reached
+            moved = changed * (dp - (grad * self.result).sum(-1, keepdim=True)).abs()
         dq = times(moved, self.k.abs()) + self._product(ds, self.k, own) + of_delta * times(p, self.k).abs()
         of_scores = self._product(ds.mT, self.q, (own + p * of_delta).mT, of_b=self._query_error)
         dk = times(moved.mT, self.q.abs()) + of_scores
-        dv = times((p * relative).mT, grad.abs()) + self._product(p.mT, grad, self._weight_factor.mT, is_size=True)
+        dv = times(changed.mT, grad.abs()) + self._product(p.mT, grad, self._weight_factor.mT, is_size=True)
         return scale * dq, scale * dk, dv
 
     @cached_property
@@ -125,7 +144,10 @@ class AttentionErrors:
         )
         by_rounding = SPREAD * (grad * stored).square().sum(-1, keepdim=True).sqrt()
         delta = (grad * self.result).sum(-1, keepdim=True)
-        variance = ((self.weights * dp.square()).sum(-1, keepdim=True) - delta.square()).clamp(min=0.0)
+        if self._is_open:
+            variance = (self._reached * (dp - delta).square()).sum(-1, keepdim=True)
+        else:
+            variance = ((self.weights * dp.square()).sum(-1, keepdim=True) - delta.square()).clamp(min=0.0)
         by_scores = self._score_spread * variance.sqrt()
         weighed = self._weight_factor * dp.abs()
         by_weights = torch.minimum(
@@ -142,6 +164,9 @@ class AttentionErrors:
     @cached_property
     def _reached(self) -> Tensor:
         """P as it may count where errors of the scores are not small: exp(x) - 1 in place of x, and never above 1."""
+        if self._is_open:  # exp(x) overflows
+            x = self._weight_error.clamp(min=torch.finfo(torch.float64).tiny)
+            return (torch.log_softmax(self.scores, -1) + x + torch.log(-torch.expm1(-x) / x)).clamp(max=0.0).exp()
         relative = self._weight_error.clamp(max=700.0)  # exp(710) overflows
         grown = torch.where(relative > 0, torch.expm1(relative) / relative, 1.0)
         return (self.weights * grown).clamp(max=1.0)

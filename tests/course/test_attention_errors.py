@@ -94,6 +94,26 @@ def test_a_kernel_may_make_the_gradient_of_k_from_q_times_the_scale_which_may_un
         assert worst < 0.9, (size, width, worst)
 
 
+FAR = [Input("float32", (33, 32), row_major((33, 32)), 0, profile, seed)
+       for seed, profile in enumerate(["far_above", "far_below", "normal", "normal"], 32)]  # fmt: skip
+"""Scores of 30 million below 0, which lie some thousands apart: TF32 moves them by tens of thousands."""
+
+
+def test_a_right_kernel_stays_inside_where_tf32_makes_another_score_the_highest() -> None:
+    found = kernel(*(x.tensor() for x in FAR), 1.0)
+    exact = attend(*(x.tensor().double() for x in FAR[:3]), 1.0)
+    assert (found[0].double() - exact).abs().max() > 0.5
+    worst = [Comparison(f, r).error.max().item() for f, r in zip(found, references(FAR, 1.0), strict=True)]
+    assert max(worst) < 1, worst
+
+
+def test_decoding_may_have_another_score_as_the_highest_in_tf32() -> None:
+    q, k, v, _ = (x.tensor().double() for x in FAR)
+    found = of_decoding(Rounding(torch.float32), q, k, v, 1.0, torch.tensor([[33]]))
+    assert torch.allclose(found, AttentionErrors(Rounding(torch.float32), q, k, v, 1.0).output, rtol=1e-9, atol=0.0)
+    assert ((kernel(*(x.tensor() for x in FAR), 1.0)[0].double() - attend(q, k, v, 1.0)).abs() <= found).all()
+
+
 def large_scores(dtype: str) -> tuple[list[Input], Reference]:
     """Whole numbers as q and k, and what attention makes of scores 32 times their products, for 2,000 queries."""
     specs = [Input(dtype, shape, row_major(shape), 0, profile, seed)
