@@ -160,7 +160,8 @@ def compile_block(
     block.compiled = compiled = CompiledBlock([], {}, sum(map(elements, block.ops)), numbers or ())
     stored = only_stored(block).difference(escaping, lasting)
     settled = set() if numbers is None else _settled_names(block, numbers, stored)
-    compiled.needed = settled & {n for op in block.ops if settled.isdisjoint(op.results) for n in names_used(op)}
+    used = {name for op in block.ops if settled.isdisjoint(op.results) for name in names_used(op)}
+    compiled.needed = settled & {*used, *escaping}
     escaping = {*escaping, *lasting, *compiled.needed}
     for op, dead in zip(block.ops, last_uses(block, escaping), strict=True):
         op.dead = dead

@@ -118,3 +118,18 @@ def test_such_a_mask_leaves_of_tiles_what_its_elements_say(shape: tuple[int, ...
         tiles = [tile.flatten().tolist() for tile in lanes < count]
         said = sum({WHOLE if all(tile) else PART if any(tile) else NOTHING for tile in tiles})
         assert (box.row, left_of_tiles(box)) == (count, said)
+
+
+@triton.jit
+def until_its_end(x, out, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if tl.program_id(0) * BLOCK >= count:
+        return
+    tl.store(out + at, tl.load(x + at, mask=at < count), mask=at < count)
+
+
+def test_what_is_kept_is_there_for_the_blocks_behind_an_early_return() -> None:
+    with reuse.kept():
+        for x in (X, 2 * X):
+            result = launched(until_its_end, (6,), [x], [torch.empty(300)], [300], BLOCK=64)
+            assert not result.findings and torch.equal(result.results[0], x)
