@@ -246,7 +246,7 @@ def _changed(mend: Mend, text: str, tried: str) -> str:
 def _as_tried(before: str, after: str) -> str:
     """A line as it was tried, without the brackets that an edit puts around itself; what is new is never cut off."""
     with contextlib.suppress(SyntaxError):  # of one of several lines, or of a head
-        after = after if after.endswith(",") else ast.unparse(ast.parse(after))
+        after = after if after.endswith(",") else "; ".join(map(ast.unparse, ast.parse(after).body))
     return shown(after, Limit.SENTENCE_TEXT, at=len(os.path.commonprefix([before, after])))
 
 

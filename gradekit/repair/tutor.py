@@ -297,7 +297,8 @@ def _names(edits: Iterable[Edit]) -> set[str]:
 def of_both(one: Mend, other: Mend) -> Mend:
     """The first, in words of both."""
     says, hint = _with_another(one, other.sentence), f"first: {one.hint}; then: {other.hint}"
-    return replace(one, cause=one.cause or other.cause, line=one.line or other.line, sentence=says, hint=hint)
+    shows, line = one.line == other.line, one.line or other.line  # a line that has both is shown as it was tried
+    return replace(one, cause=one.cause or other.cause, line=line, sentence=says, hint=hint, shows=shows)
 
 
 def _with_another(mend: Mend, other: str) -> str:

@@ -128,7 +128,8 @@ def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
 
 
 def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> list[str]:
-    """One line for each check, and the reason below those that share it; where `brief`, the first reason alone."""
+    """One line for each check, and the reason below those that share it; where `brief`, the first reason, and the hint
+    of one more that leads to another line."""
     if record["status"] == "rejected":  # its reason stands above, and every check would only repeat it
         return []
     if said := untouched(record):
@@ -136,17 +137,26 @@ def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> li
         return [*filled(said, look, 2), *_source(raised, record["submission"], look, 2)]
     lines: list[str] = []
     seen: set[Any] = set()
-    most, is_left = 12 if brief else 30, False
+    most, is_left = 9 if brief else 30, False
     for group in groups(record["checks"]):
         for check in group:
             lines += _line(check, look)
             lines += _speed(check, look, seen)
         if _tells(group[0]):
-            if brief and any(isinstance(told, tuple) and told[0] == "failed" for told in seen):
+            told = [one for one in seen if isinstance(one, tuple) and one[0] == "failed"]
+            if brief and len(told) == 1 and _leads_elsewhere(group[0], told[0][-1]):
+                lines += [*_source(group[0], record["submission"], look, _INDENT), *_hint(group[0], look, _INDENT), ""]
+                seen.add(blame(group[0]))
+            elif brief and told:
                 is_left |= blame(group[0]) not in seen  # a quiz without answers: each has the same cause
             else:
                 lines += _evidence(group, record["submission"], look, seen, most)
     return [*lines, "", *filled(_LATER, look, 2)] if is_left else lines
+
+
+def _leads_elsewhere(check: Mapping[str, Any], line: Any) -> bool:
+    """Whether a check has a hint of its own, for another line."""
+    return bool(check["source"] and check.get("hint")) and check["source"]["line"] != line
 
 
 _LATER = "Begin with the first: those that say nothing may well have its cause. Then check again."
