@@ -1,5 +1,6 @@
 """What a submission must not touch, and how it is seen that it did: files, sockets, processes, and the grader itself."""
 
+import itertools
 import os
 import resource
 import signal
@@ -127,8 +128,11 @@ def _unix(address: str) -> socket.socket:
     return one
 
 
+_WORLDS = itertools.count()
+
+
 def _abstract() -> str:
-    return f"\0gradekit-{os.getpid()}"
+    return f"\0gradekit-{os.getpid()}-{next(_WORLDS)}"  # tests of two modules may have a world each at one time
 
 
 def free_port() -> int:
