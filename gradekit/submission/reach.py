@@ -45,8 +45,9 @@ MODULES = frozenset(sys.stdlib_module_names - _PLAIN) | {
 REGISTRATIONS = frozenset({
     "Library", "impl", "register_kernel", "register_vmap", "register_torch_dispatch", "define", "fallthrough_kernel",
     "py_impl", "py_kernels", "update_wrapper", "wraps", "global_enum", "make_dataclass", "total_ordering",
+    "addFilter", "addHandler", "setFormatter", "setStream",
 })  # fmt: skip
-"""What can replace the operators of torch itself, or set attributes of what it is given."""
+"""What can replace the operators of torch itself, set attributes of what it is given, or be handed what torch logs."""
 
 NAMES = frozenset({
     "exec", "eval", "compile", "open", "globals", "locals", "vars", "dir", "setattr", "delattr", "getattr",
