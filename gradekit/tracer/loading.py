@@ -37,6 +37,7 @@ TO_THE_SYSTEM = frozenset(
 )  # fmt: skip
 """What Python's audit hooks call that which a kernel's host code has no need of."""
 
+_MOST_NOTED = 20  # of what a file asks of the system
 _OF_PACKAGES = re.compile(rf"^<frozen|-packages/|^{re.escape(str(Path(__file__).parents[1]))}/")
 
 
@@ -98,7 +99,7 @@ def _asked_by(path: str) -> list[str]:
 
     def hook(event: str, given: tuple[Any, ...]) -> None:
         is_written = event == "open" and given[2] & (os.O_WRONLY | os.O_RDWR)
-        if event not in TO_THE_SYSTEM and not is_written:
+        if event not in TO_THE_SYSTEM and not is_written or len(asked) == _MOST_NOTED:
             return
         frame = sys._getframe(1)
         while frame.f_back and frame.f_code.co_filename != path and not _OF_PACKAGES.search(frame.f_code.co_filename):
