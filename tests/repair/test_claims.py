@@ -9,6 +9,8 @@ import pytest
 
 from gradekit.judge.evidence import Diagnosis
 from gradekit.repair import search, tutor
+from gradekit.repair.mend import Clues, Family, Mend
+from gradekit.submission.parsed_source import Edit
 from tests import right
 from tests.graded import failed_checks, record_of
 from tests.repair.corpora import corpus
@@ -75,3 +77,19 @@ def test_what_is_said_was_changed_and_run_with_the_example_that_is_shown(
 
 def test_where_two_lines_are_changed_both_are_said(tried: Tried, tmp_path: Path) -> None:
     is_as_said("vector_add", COPIES, tried, tmp_path)
+
+
+def test_two_edits_of_one_line_are_shown_as_they_were_tried_together() -> None:
+    text = "top = tl.max(x, axis=0)[None, :]\n"
+    axis = Mend(Family.INDEX, 1, 1, (Edit(21, 22, "1", ""),), "Line 1 has the wrong axis.", "reduce along axis 1")
+    spread = Mend(Family.INDEX, 1, 1, (Edit(23, 32, "[:, None]", ""),), "Line 1 spreads it.", "try `[:, None]`")
+    both, tried = tutor.of_both(axis, spread), "top = tl.max(x, axis=1)[:, None]\n"
+    assert spread.applied(axis.applied(text)) == tried
+    hint = search.diagnosis_of(both, text, tried, Clues(frozenset(), ()), search.RIGHT).hint
+    assert hint.endswith("(with line 1 as `top = tl.max(x, axis=1)[:, None]`, this example and others are right)")
+
+
+def test_a_statement_that_is_added_to_a_line_is_shown_behind_it() -> None:
+    added = Mend(Family.LOOP, 1, 1, (Edit(8, 8, "; k += 2", ""),), "Line 1.", "count on")
+    hint = search.diagnosis_of(added, "at += BK\n", "at += BK; k += 2\n", Clues(frozenset(), ()), search.RIGHT).hint
+    assert "with line 1 as `at += BK; k += 2`" in hint
