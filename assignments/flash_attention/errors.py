@@ -119,13 +119,12 @@ class AttentionErrors:
         """Of dQ, dK and dV."""
         scale, p, relative = abs(self.sm_scale), self.weights, self._weight_error
         dp = grad @ self.v.mT
-        ds = p * (dp - (grad * self.result).sum(-1, keepdim=True))
+        away = dp - (grad * self.result).sum(-1, keepdim=True)
+        ds = p * away
         own = p * self._product(grad, self.v.mT, self.rounding.lost(grad), dp) + self._factor(ds)
-        of_delta, changed = self._delta_error(grad, dp), p * relative
-        moved = (ds * relative).abs()
-        if self._is_open:
-            changed = self._reached
-            moved = changed * (dp - (grad * self.result).sum(-1, keepdim=True)).abs()
+        of_delta = self._delta_error(grad, dp)
+        changed = self._reached if self._is_open else p * relative  # a weight that is 0 may become any up to that
+        moved = changed * away.abs()
         dq = times(moved, self.k.abs()) + self._product(ds, self.k, own) + of_delta * times(p, self.k).abs()
         of_scores = self._product(ds.mT, self.q, (own + p * of_delta).mT, of_b=self._query_error)
         dk = times(moved.mT, self.q.abs()) + of_scores

@@ -53,8 +53,8 @@ class Clues:
 class Mend:
     """`edits` that belong together, none of which moves a line, of a `kernel` or, where that is "", of host code.
     `sentence` tells what is wrong, `hint` the way out; `line` is to blame; `rank` is lower for what is more specific;
-    `cause` is None where what was seen says it as well. Of what no words tell, brackets, it `shows` the line as it is
-    then.
+    `cause` is None where what was seen says it as well. Where words do not tell the edit (brackets, say), it `shows`
+    the line as it is with it.
     """
 
     family: Family

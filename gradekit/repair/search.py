@@ -231,8 +231,8 @@ def diagnosis_of(mend: Mend, text: str, tried: str, clues: Clues, proof: str) ->
 
 
 def _changed(mend: Mend, text: str, tried: str) -> str:
-    """The lines in which a text differs from what was `tried`, as they are there unless a mend says so and all that is
-    new in them."""
+    """Which lines were changed in what was `tried`: with their new text, where the mend's sentence and hint lack a word
+    of it, or a line's number."""
     pairs = enumerate(zip(text.splitlines(), tried.splitlines(), strict=False), 1)
     apart = {line: (old.strip(), new.strip()) for line, (old, new) in pairs if old != new}
     before, after = (_words("\n".join(one)) for one in zip(*apart.values(), strict=True))
