@@ -133,7 +133,7 @@ class _Follower:
             index, active = access.index[done.position], access.active[done.position]
             known = access.storage is not None and index.numel() > lane and bool(active[lane])
             return _Given(access.storage.id, int(index[lane])) if known else None  # type: ignore[union-attr]
-        numbers = [(done.at(n, lane), n) for n in done.floats(lane)]
+        numbers = [(done.at(n, lane, value), n) for n in done.floats(lane)]
         operands = [(number, self._known(done.frame.operand(op, n), number)) for number, n in numbers]
         same = {one: known for one, known in operands if one.isnan() == value.isnan() and not one.isfinite()}
         if same:
@@ -194,12 +194,13 @@ class _Done:
             return [1 if bool(condition[lane if condition.numel() > 1 else 0]) else 2]
         return [n for n, type in enumerate(self.op.operand_types) if type.element in FLOAT]
 
-    def at(self, operand: int, lane: int) -> Tensor:
-        """An operand's number in a lane; where its lanes are others, a special one of them, if there is one."""
+    def at(self, operand: int, lane: int, made: Tensor) -> Tensor:
+        """An operand's number in a lane; where its lanes are others, one like what is `made`, or else a special one."""
         tile = self.frame.tile(self.op.operands[operand], self.op.operand_types[operand], self.position).flatten()
         if self.op.name.startswith((*_ELEMENTWISE, "tt.store")):
             return tile[lane if tile.numel() > 1 else 0]
-        special = _special_lane(tile)
+        alike = tile.isnan() if bool(made.isnan()) else tile == made
+        special = int(alike.long().argmax()) if bool(alike.any()) else _special_lane(tile)
         return tile[special if special is not None else 0]
 
 

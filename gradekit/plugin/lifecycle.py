@@ -175,7 +175,7 @@ class GradingPlugin:
         """Takes back what was said of failed checks; says what all show together, and what the mend told leaves."""
         run = self.run
         with run.looking_for_a_cause({}):
-            for name, found in run.tutor.settled().items() if run.tutor is not None else ():
+            for name, found in run.tutor.at_the_end().items() if run.tutor is not None else ():
                 item = next(item for item in run.items if item.name == name)
                 number = next(number for number, check in enumerate(run.checks) if check.id == name)
                 evidence, error = evidence_of(item), evidence_of(item).error

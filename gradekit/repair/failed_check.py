@@ -76,6 +76,12 @@ class FailedCheck:
         """The examples on which every mend is tried."""
         return [one for one in (self.example, *self.others) if one is not None]
 
+    def again(self, subject: Subject | WalkedSubmission) -> BaseException | None:
+        """What its failing example raises on a subject."""
+        judge = self.example.run if self.example is not None else self.judge
+        subject.forget_calls()
+        return judge(subject) if judge is not None else None
+
 
 class WalkedExamples:
     """What becomes of examples of checks with a text that is walked, each once. An autotuner chooses what it chose in

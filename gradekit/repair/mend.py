@@ -53,8 +53,7 @@ class Clues:
 class Mend:
     """`edits` that belong together, none of which moves a line, of a `kernel` or, where that is "", of host code.
     `sentence` tells what is wrong, `hint` the way out; `line` is to blame; `rank` is lower for what is more specific;
-    `cause` is None where what was seen says it as well. Where words do not tell the edit (brackets, say), it `shows`
-    the line as it is with it.
+    `cause` is None where what was seen says it as well.
     """
 
     family: Family
@@ -65,7 +64,6 @@ class Mend:
     hint: str
     cause: Cause | None = None
     kernel: str = ""
-    shows: bool = False
 
     def applied(self, text: str) -> str:
         """The text after all edits."""

@@ -103,7 +103,7 @@ class MendTries:
         wrong, first the simplest that have enough elements to tell much; then what it cannot tell; at last what
         compares nothing, and is watched in memory."""
         walked = self.walked_examples(text)
-        every = dict.fromkeys([*self.check.tried, *self.texts.further(self.check), *self.held()])
+        every = dict.fromkeys([*self.check.tried, *self._further, *self.held()])
         tells_little = lambda one: (not one.compares, one.elements < Limit.FEW_ELEMENTS, one.is_strided, one.elements)
         unknown: list[Example] = []
         for one in sorted(every, key=tells_little):
@@ -190,8 +190,7 @@ class MendTries:
         """Whether the last text makes examples right that are unlike those it was found with: what is so by chance
         seldom does. Those that cannot be walked are run, a few of them."""
         walked = self.walked_examples(subject.submission.text)
-        further = self.texts.further(self.check)
-        unknown = [one for one in further if walked is None or walked.error(one) is not None]
+        unknown = [one for one in self._further if walked is None or walked.error(one) is not None]
         telling = sorted(unknown, key=lambda one: (one.is_strided, one.elements), reverse=True)[: Limit.RUN_FURTHER]
         return all(one.failure(subject, "") is None for one in telling)
 
@@ -230,13 +229,14 @@ class MendTries:
         return error is None
 
     def mended(self, text: str, most: int) -> int:
-        """How many examples a text makes right, at a walk: of the smallest of each check in turn, its own first."""
-        walked, of_each = self.walked_examples(text), dict[str, list[Example]]({self.check.name: []})
-        for one in self.texts.planned:
-            of_each.setdefault(one.check, []).append(one)
-        in_turn = (one for turn in itertools.zip_longest(*of_each.values()) for one in turn if one is not None)
-        smallest = itertools.islice((one for one in in_turn if one.compares), most)
+        """How many examples a text makes right, at a walk: of the smallest of those least like the check's own."""
+        walked = self.walked_examples(text)
+        smallest = sorted(self._further, key=lambda one: one.elements)[:most]
         return sum(walked.error(one) is None for one in smallest) if walked is not None else 0
+
+    @cached_property
+    def _further(self) -> list[Example]:
+        return self.texts.further(self.check)
 
     def walked_examples(self, text: str) -> WalkedExamples | None:
         """Examples with another text, by walks."""

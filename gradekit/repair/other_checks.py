@@ -34,9 +34,11 @@ def with_a_mend(
     can be `walked`, are not computed again.
 
     What fails as before has another mistake, and so has what Triton refused before. So may what fails in another way,
-    if the mend makes examples of other checks right; of its own check, only where it is strided itself.
+    if the mend makes examples of other checks right; of its own check, only where it is strided itself, or no element
+    that was right is wrong now.
     """
-    right, wrong, most, is_as_before = list[Example](), list[Example](), Limit.RUN_OF_OTHERS, False
+    right, wrong, most = list[Example](), list[Example](), Limit.RUN_OF_OTHERS
+    is_as_before = worse = False
     is_walked = lambda one: walked is not None and one.compares and walked.error(one) is None
     for example in examples:
         is_known = is_walked(example)
@@ -51,6 +53,7 @@ def with_a_mend(
             return OtherChecks.NOT
         elif getattr(known, "cause", None) is not Cause.COMPILATION_ERROR and not fail_alike(known, after):
             wrong.append(example)
+            worse |= is_worse(known, after)
         else:
             is_as_before = True
     if not wrong:
@@ -58,7 +61,7 @@ def with_a_mend(
     wrong_checks = {one.check for one in wrong if not one.is_strided}
     mended = [one for one in right if before(one) is not None and (is_walked(one) or one.run(subject) is None)]
     is_apart = not any(one.check in wrong_checks for one in mended)
-    return OtherChecks.IN_PART if mended and is_apart else OtherChecks.NOT
+    return OtherChecks.IN_PART if mended and (is_apart or not worse) else OtherChecks.NOT
 
 
 def confirmed(
@@ -85,6 +88,14 @@ def fail_alike(before: BaseException, after: BaseException) -> bool:
     if one is None or other is None:
         return one is other and getattr(before, "cause", None) is getattr(after, "cause", None)
     return alike(one.actual, other.actual)
+
+
+def is_worse(before: BaseException, after: BaseException | None) -> bool:
+    """Whether elements of an example are wrong that were right, or that is not known."""
+    one, other = (getattr(error, "comparison", None) for error in (before, after))
+    if one is None or other is None or one.wrong.shape != other.wrong.shape:
+        return True
+    return bool((other.wrong & ~one.wrong).any())
 
 
 def alike(before: Any, after: Any) -> bool:

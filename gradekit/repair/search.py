@@ -10,7 +10,6 @@ import ast
 import contextlib
 import itertools
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
@@ -226,21 +225,18 @@ class Mending:
 
 def diagnosis_of(mend: Mend, text: str, tried: str, clues: Clues, proof: str) -> Diagnosis:
     """What a tutor says of a mend of a text, with what was `tried`, and what shows that this is right."""
-    hint = f"{mend.hint} ({_changed(mend, text, tried)}, {proof})"
+    hint = f"{mend.hint} ({_changed(text, tried)}, {proof})"
     return Diagnosis(mend.cause or clues.likeliest, mend.sentence, mend.line or None, hint)
 
 
-def _changed(mend: Mend, text: str, tried: str) -> str:
-    """Which lines were changed in what was `tried`: with their new text, where the mend's sentence and hint lack a word
-    of it, or a line's number."""
+def _changed(text: str, tried: str) -> str:
+    """Which lines were changed in what was `tried`, with their new text where they are few."""
     pairs = enumerate(zip(text.splitlines(), tried.splitlines(), strict=False), 1)
     apart = {line: (old.strip(), new.strip()) for line, (old, new) in pairs if old != new}
-    before, after = (_words("\n".join(one)) for one in zip(*apart.values(), strict=True))
-    said = _words(f"{mend.sentence} {mend.hint}")
-    if mend.shows or after - before - said or {*map(str, apart)} - said - {str(mend.line)}:
+    if len(apart) <= Limit.LINES:
         return f"with {' and '.join(f'line {line} as {_as_tried(*pair)}' for line, pair in apart.items())}"
     *most, last = map(str, apart)
-    return f"with lines {', '.join(most)} and {last} changed" if most else "with this alone changed"
+    return f"with lines {', '.join(most)} and {last} changed"
 
 
 def _as_tried(before: str, after: str) -> str:
@@ -248,10 +244,6 @@ def _as_tried(before: str, after: str) -> str:
     with contextlib.suppress(SyntaxError):  # of one of several lines, or of a head
         after = after if after.endswith(",") else "; ".join(map(ast.unparse, ast.parse(after).body))
     return shown(after, Limit.SENTENCE_TEXT, at=len(os.path.commonprefix([before, after])))
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w*|\d+", text))
 
 
 def is_of_memory(mend: Mend, clues: Clues) -> bool:

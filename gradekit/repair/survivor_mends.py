@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from gradekit.causes import Cause
-from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind, parsed
 from gradekit.repair.operators.reasons import reason
@@ -171,13 +170,10 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
     if None in edits:
         return None
     every = tuple(dict.fromkeys(edit for edit in edits if edit is not None))
-    follows = consequence(change.within, change.node, source) if not change.at else ""  # the node is where it is put in
-    sentence = change.sentence + reason(change, source) + follows
-    is_brackets = change.kind in (ChangeKind.BRACKET, ChangeKind.IDLE_SIDE)  # which are seen from the whole alone
+    sentence = change.sentence + reason(change, source)
     return Mend(
-        Family.FORMULA, Rank.SCREENED, change.line, every, sentence, change.hint, change.cause, change.within,
-        shows=is_brackets,
-    )  # fmt: skip
+        Family.FORMULA, Rank.SCREENED, change.line, every, sentence, change.hint, change.cause, change.within
+    )
 
 
 def _edit(change: Change, source: ParsedSource) -> Edit | None:
@@ -196,7 +192,7 @@ def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
     if not is_one:
         where = f"line {mend.line} has {shown(source.text.splitlines()[mend.line - 1].strip())}."
     rank = Rank.SCREENED if is_one else Rank.OF_SEVERAL
-    return replace(mend, rank=rank, sentence=f"Something is wrong where {where}", hint=LOOK, shows=True)
+    return replace(mend, rank=rank, sentence=f"Something is wrong where {where}", hint=LOOK)
 
 
 def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
@@ -214,7 +210,7 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     how = _LACKED.get(operators.pop(), "") if len(operators) == 1 else ""
     says = lambda at: f"`{name}` is missing {how}, in line {at}." if how else f"`{name}` is missing from line {at}."
     rank = Rank.SCREENED if how else Rank.OF_SEVERAL
-    return [replace(one, rank=rank, sentence=says(one.line), hint=hint, shows=True) for one in mends]
+    return [replace(one, rank=rank, sentence=says(one.line), hint=hint) for one in mends]
 
 
 def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
@@ -237,7 +233,7 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> list[Me
     hint = "put it there, or where the result of that line is used"
     for one in [one for one in others if one.kind is ChangeKind.NUMBER][:1]:
         hint = f"put it there, or take {one.new} for {source.of(one.node)} in line {one.line}"
-    return [replace(mend, rank=Rank.OF_SEVERAL, sentence=says, hint=hint, shows=True) for mend in mends]
+    return [replace(mend, rank=Rank.OF_SEVERAL, sentence=says, hint=hint) for mend in mends]
 
 
 def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:

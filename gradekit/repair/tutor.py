@@ -5,6 +5,7 @@ The edited text comes from the student's, so it runs where that ran: in the conf
 the diagnosis; the check has failed before, and earns nothing by it.
 """
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ from gradekit.repair.failed_check import FailedCheck, is_too_long
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
-from gradekit.repair.other_checks import OtherChecks, fail_alike
+from gradekit.repair.other_checks import OtherChecks, fail_alike, is_worse
 from gradekit.repair.search import RIGHT, Mending, diagnosis_of, is_of_memory
 from gradekit.repair.survivor_mends import LOOK
 from gradekit.repair.texts import Texts
@@ -46,6 +47,7 @@ class Tutor:
         self._mending = Mending(texts.submission.text, idioms=own)
         self.work = self._mending.work
         self._said: dict[str, tuple[FailedCheck, Mend | None]] = {}  # what each check's diagnosis is about
+        self._open: dict[str, tuple[MendTries, list[Mend]]] = {}  # no mend makes these right
         self.left = ""  # what there is to say, in the end, of checks that are wrong with the mend that is told
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
@@ -61,54 +63,64 @@ class Tutor:
         self._said[check.name] = check, mend
         return found
 
-    def settled(self) -> dict[str, Diagnosis | None]:
-        """What is said of checks in the end, by their names, where that differs from what was said when they failed.
+    def at_the_end(self) -> dict[str, Diagnosis | None]:
+        """What is said of checks when all have run, by their names, where that differs from what was said when they
+        failed. Only now it is known which mends make checks right alone: on top of these, others are looked for.
 
         A mend that makes the failing examples of more checks right takes the place of others. It is refuted where it
-        leaves one wrong that nothing else explains.
+        makes elements wrong that were right, and nothing explains that.
         """
         found = dict[str, Diagnosis | None]()
+        for name, (tries, helping) in self._open.items():
+            told, mend = self._of_several(tries, helping)
+            self._said[name] = tries.check, mend
+            found |= {name: told} if told is not None else {}
         if not any(mend for _, mend in self._said.values()):
-            large = [check for check, _ in self._said.values() if _is_large(check)]
-            found |= {check.name: seen for check in large if (seen := self._searched(check)) is not None}
-        said = list(self._said.values())
+            found |= self._of_large([check for check, _ in self._said.values()])
+        said, checks = list(self._said.values()), [check for check, _ in self._said.values()]
         mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
         if not mends or all(mend == mends[0] for _, mend in said):
             return found
-        after = {mend: self._after(mend, [check for check, _ in said]) for mend in mends}
+        text = self._mending.text
+        after = {mend: self._after(mend.applied(text), checks) for mend in mends}
         made_right = lambda mend: list(after[mend].values()).count(None)
         best = max(mends, key=made_right)
-        told = next(check for check, mend in said if mend == best)
-        tries = MendTries(told, self._texts, self._mending.text)
+        tries = MendTries(next(check for check, mend in said if mend == best), self._texts, text)
         if made_right(best) < len(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
-            after[both] = self._after(both, [check for check, _ in said])
+            after[both] = self._after(both.applied(text), checks)
             best = max(best, both, key=made_right)
         for check, mend in ((check, mend) for check, mend in said if mend != best and check.name in after[best]):
             if after[best][check.name] is None and (mend is None or made_right(mend) < made_right(best)):
-                one, known = MendTries(check, self._texts, self._mending.text), self._mending.remembered(best)
+                one, known = MendTries(check, self._texts, text), self._mending.remembered(best)
                 found[check.name] = known or self._with_numbers(one, best) or self._told(best, one)
-        failed = [name for name, error in after[best].items() if isinstance(error, Failure) and not is_too_long(error)]
-        wrong = [check for check, mend in said if mend is None and check.name not in found and check.name in failed]
+        is_wrong = lambda error: isinstance(error, Failure) and not is_too_long(error)
+        wrong = [check for check, mend in said if mend is None and is_wrong(after[best].get(check.name))]
+        found |= self._of_large(wrong)
+        wrong = [check for check in wrong if check.name not in found]
         if wrong and all(mend in (None, best) for _, mend in said):
-            if not is_of_memory(best, tries.clues) and any(map(self._is_unexplained, wrong)):
+            worse = [check for check in wrong if is_worse(check.error, after[best][check.name])]
+            if not is_of_memory(best, tries.clues) and any(map(self._is_unexplained, worse)):
                 return {check.name: None for check, mend in said if mend is not None}
             says = f"With line {best.line} changed as its hint says, this still fails: "
             self.left = f"{says}{', '.join(one.name for one in wrong)}." if best.line and LOOK not in best.hint else ""
         return found
+
+    def _of_large(self, checks: Iterable[FailedCheck]) -> dict[str, Diagnosis]:
+        """What is said of checks that waited, from the smallest call up to the first for which no mend is found."""
+        looked = ((check.name, self._searched(check)) for check in sorted(filter(_is_large, checks), key=_elements))
+        known = itertools.takewhile(lambda one: one[1] is not None, looked)
+        return {name: told for name, told in known if told is not None}
 
     def _is_unexplained(self, check: FailedCheck) -> bool:
         """Whether nothing but numbers is known of a check: a mend that leaves it wrong may be right by chance."""
         is_of_numbers = check.error.comparison is not None
         return is_of_numbers and self._texts.explained(check.error, check.call, self._texts.subject) is None
 
-    def _after(self, mend: Mend, checks: Iterable[FailedCheck]) -> dict[str, BaseException | None]:
-        """What the failing example of each check raises with a mend."""
-        subject, found = self._texts.subject_of(mend.applied(self._mending.text)), dict[str, BaseException | None]()
-        for check in checks:
-            judge = check.example.run if check.example is not None else check.judge
-            if judge is not None:
-                subject.forget_calls()
-                found[check.name] = judge(subject)
+    def _after(self, text: str, checks: Iterable[FailedCheck]) -> dict[str, BaseException | None]:
+        """What the failing example of each check raises with a text."""
+        subject, found = self._texts.subject_of(text), dict[str, BaseException | None]()
+        for check in (one for one in checks if one.example is not None or one.judge is not None):
+            found[check.name] = check.again(subject)
         return found
 
     def _mended(self, check: FailedCheck) -> tuple[Diagnosis | None, Mend | None]:
@@ -122,21 +134,35 @@ class Tutor:
         tries = MendTries(replace(check, error=error), self._texts, text)
         if not is_refused and (launch := launch_missing(text, tries.clues)) is not None:
             return launch, None
-        found, mend = self._found(tries)
+        found, mend = self._found(tries, is_refused)
         return (replace(found, cause=error.cause), None) if is_refused and found is not None else (found, mend)
 
-    def _found(self, tries: MendTries) -> tuple[Diagnosis | None, Mend | None]:
-        """What is told of the mend that makes everything right, or else of two."""
+    def _found(self, tries: MendTries, is_refused: bool) -> tuple[Diagnosis | None, Mend | None]:
+        """What is told of the mend that makes everything right; of more, in the end, but where nothing has run."""
         mending, helping = self._mending, self._mending.helping(tries.clues, tries)
         if helping and helping[0] not in mending.in_part:
             return mending.told(helping[0], tries.clues, tries), helping[0]
-        if both := self._of_two(tries, helping):
-            return both, mending.told_first
+        if is_refused:
+            return self._of_several(tries, helping)
+        self._open[tries.check.name] = tries, helping
+        return None, None
+
+    def _of_several(self, tries: MendTries, helping: Sequence[Mend]) -> tuple[Diagnosis | None, Mend | None]:
+        """What is told of two mends, the first of which has made other checks right, or is `helping` in part."""
+        first = self._mending.told_first
+        if both := self._of_two(tries, list(dict.fromkeys([*([first] if first else []), *helping]))):
+            return both, self._mending.told_first
         named = [mend for mend in helping if LOOK not in mend.hint]  # what nobody can name explains no half
         if named[:1] == helping[:1] != [] and (told := self._with_numbers(tries, named[0], is_half=True)) is not None:
             return told, named[0]
-        found = self._of_two(tries, self._halves(tries))
-        return found, mending.told_first if found is not None else None
+        found = self._of_two(tries, halves := self._halves(tries))
+        if found is not None:
+            return found, self._mending.told_first
+        for half in (half for half in halves if LOOK not in half.hint and tries.is_right(half.applied(tries.text))):
+            if tries.holds(half) is not OtherChecks.NOT and not tries.is_by_chance(half):
+                self._mending.in_part.add(half)
+                return self._with_numbers(tries, half, is_half=True), half
+        return None, None
 
     def _with_numbers(self, tries: MendTries, mend: Mend, is_half: bool = False) -> Diagnosis | None:
         """What is told of a mend with which something else is still wrong that no mend is found for; None where the
@@ -190,7 +216,7 @@ class Tutor:
                 if alone is None or not tries.is_right(alone):
                     if tries.is_right(both):  # the second was looked for at another example
                         return self._told(of_both(half, other), tries, both)
-                elif tries.holds(other) is OtherChecks.ALL:  # the first of the two was right by chance
+                elif tries.holds(other) is not OtherChecks.NOT:  # the first of the two is of other checks, or by chance
                     return self._told(other, tries, alone)
         return None
 
@@ -222,8 +248,12 @@ class Tutor:
 
 def _is_large(check: FailedCheck) -> bool:
     """Whether results were compared in a call of more elements than changes are looked at with."""
-    elements = sum(arg.numel for arg in check.call.args if isinstance(arg, Input))
-    return check.error.comparison is not None and elements > Limit.WALKED_ELEMENTS
+    return check.error.comparison is not None and _elements(check) > Limit.WALKED_ELEMENTS
+
+
+def _elements(check: FailedCheck) -> int:
+    """Of the inputs of the call that failed."""
+    return sum(arg.numel for arg in check.call.args if isinstance(arg, Input))
 
 
 def _is_mendable(error: Failure, call: Call) -> bool:
@@ -287,7 +317,7 @@ def as_one(half: Mend, other: Mend) -> Mend:
         both = f"{half.sentence} The same is true there: {_lower(other.sentence)}"
         return replace(half, sentence=both, hint=f"{half.hint}; {other.hint}")
     wrong = _names(half.edits) & set(re.findall(r"\w+", f"{half.sentence} {half.hint}"))
-    return replace(half, hint=other.hint if wrong else half.hint, shows=True)
+    return replace(half, hint=other.hint if wrong else half.hint)
 
 
 def _names(edits: Iterable[Edit]) -> set[str]:
@@ -297,8 +327,7 @@ def _names(edits: Iterable[Edit]) -> set[str]:
 def of_both(one: Mend, other: Mend) -> Mend:
     """The first, in words of both."""
     says, hint = _with_another(one, other.sentence), f"first: {one.hint}; then: {other.hint}"
-    shows, line = one.line == other.line, one.line or other.line  # a line that has both is shown as it was tried
-    return replace(one, cause=one.cause or other.cause, line=line, sentence=says, hint=hint, shows=shows)
+    return replace(one, cause=one.cause or other.cause, line=one.line or other.line, sentence=says, hint=hint)
 
 
 def _with_another(mend: Mend, other: str) -> str:

@@ -88,13 +88,18 @@ def test_an_example_fails_where_the_kernel_takes_part_and_had_the_time(
     assert (held.failure(Called(), kernel) is not None) is fails  # type: ignore[arg-type]
 
 
+def compared(actual: str) -> Any:
+    """A comparison with a wrong element, and with "2" another one."""
+    return SimpleNamespace(actual=torch.tensor(float(actual)), wrong=torch.tensor([True, actual == "2"]))
+
+
 def example(check: str, after: str | None) -> Example:
     """One that raises this with the mend, where it raises anything."""
 
     def test(submission: Any) -> None:
         submission.call()
         if after is not None:
-            raise Failure(Cause.WRONG_VALUES, "wrong", comparison=SimpleNamespace(actual=torch.tensor(float(after))))  # type: ignore[arg-type]
+            raise Failure(Cause.WRONG_VALUES, "wrong", comparison=compared(after))
 
     return Example(object(), raised_by(test), check)
 
@@ -106,6 +111,7 @@ def example(check: str, after: str | None) -> Example:
     ([("one", "1", None), ("two", "1", "2")], OtherChecks.IN_PART),
     ([("one", None, None), ("two", "1", "2")], OtherChecks.NOT),
     ([("one", "1", None), ("one", "1", "2")], OtherChecks.NOT),
+    ([("one", "1", None), ("one", "1", "3")], OtherChecks.IN_PART),
 ])
 def test_a_mend_may_be_one_of_two_if_it_breaks_nothing_and_makes_whole_checks_right(
     examples: list[tuple[str, str | None, str | None]], found: OtherChecks
@@ -113,7 +119,7 @@ def test_a_mend_may_be_one_of_two_if_it_breaks_nothing_and_makes_whole_checks_ri
     """Each example has its check, what was wrong before, and what is wrong with the mend."""
     held = [example(check, after) for check, _, after in examples]
     errors = {
-        one: Failure(Cause.WRONG_VALUES, "wrong", comparison=SimpleNamespace(actual=torch.tensor(float(before))))  # type: ignore[arg-type]
+        one: Failure(Cause.WRONG_VALUES, "wrong", comparison=compared(before))
         for one, (_, before, _) in zip(held, examples, strict=True) if before is not None
     }  # fmt: skip
     assert with_a_mend(held, Called(), "", errors.get) is found  # type: ignore[arg-type]
@@ -254,12 +260,12 @@ def test_a_mend_that_leaves_other_checks_as_they_were_is_not_in_the_report(tmp_p
 
 def test_a_large_call_is_looked_at_when_no_other_check_has_shown_a_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     tutor, looked = Tutor.__new__(Tutor), list[str]()
-    tutor._said = {}
+    tutor._said, tutor._open = {}, {}
     mend = Mend(Family.SUM, 1, 3, (), "Line 3 sums nothing.", "")
     told = Diagnosis(Cause.WRONG_VALUES, mend.sentence, mend.line)
     monkeypatch.setattr(Tutor, "_mended", lambda self, check: (looked.append(check.name), (told, mend))[1])
     error = Failure(Cause.WRONG_VALUES, "wrong", comparison=SimpleNamespace())
     check = lambda name, size: FailedCheck(name, Kind.CORRECTNESS, error, Call("f", (Input("float32", (size,), (1,)),)))
     assert tutor.diagnosis(check("large", Limit.WALKED_ELEMENTS + 1)) is None and looked == []
-    assert tutor.settled() == {"large": told}
+    assert tutor.at_the_end() == {"large": told}
     assert tutor.diagnosis(check("small", 8)) is told and looked == ["large", "small"]

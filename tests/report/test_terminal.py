@@ -81,7 +81,7 @@ def test_one_mistake_that_fails_two_checks_is_one_story_with_its_cost() -> None:
         """\
   ✗ Agrees with torch.softmax on any shape, dtype and stride              0 / 30
   ✗ Another one                                                          10 / 30
-      One cause for these checks; it costs 50 points:
+      These checks show the same, which costs 50 points:
       At shape [1, 33], float32: 1 of 33 elements is wrong, first at [0, 32].
       line 14 │ x = tl.load(x_ptr + offs)
       input   x: float32 [1, 33], strides (66, 2)
@@ -97,23 +97,23 @@ def test_one_mistake_that_fails_two_checks_is_one_story_with_its_cost() -> None:
 
 
 def test_checks_that_one_change_made_right_are_one_story_whatever_they_saw() -> None:
-    said = {"hint": "use `n` there (with this alone changed, this example and others are right)"}
+    said = {"hint": "use `n` there (with line 14 as `x = tl.load(n)`, this example and others are right)"}
     nan = replace(FAILED, cause=Cause.NAN, details=said)
     wrong = replace(nan, id="test_other", title="Another one", cause=Cause.WRONG_VALUES)
-    assert "One cause" in render(record(nan, wrong)) and "One cause" not in render(record(nan, replace(wrong, details={})))
+    assert "show the same" in render(record(nan, wrong)) and "show the same" not in render(record(nan, replace(wrong, details={})))
 
 
 def test_checks_of_which_one_observation_tells_what_is_wrong_have_one_story() -> None:
     seen = replace(FAILED, source=None, details={"observation": "Just those calls are wrong in which `N` is above C = 1024."})
     other = replace(seen, id="test_other", title="Another one", message="At shape [9]: wrong. Just those ...")
-    assert "One cause" in render(record(seen, other))
-    assert "One cause" not in render(record(seen, replace(other, details={"observation": "Every element is 0."})))
+    assert "show the same" in render(record(seen, other))
+    assert "show the same" not in render(record(seen, replace(other, details={"observation": "Every element is 0."})))
 
 
 def test_two_mistakes_are_two_stories() -> None:
     other = replace(FAILED, id="test_other", title="Another one", source=SourceLine(20, "y"))
     text = render(record(FAILED, other, PASSED))
-    assert "One cause" not in text and text.count("At shape [1, 33]") == 2
+    assert "show the same" not in text and text.count("At shape [1, 33]") == 2
 
 
 def test_what_a_check_only_sees_at_a_line_has_the_story_of_the_check_that_knows_why() -> None:
@@ -121,10 +121,10 @@ def test_what_a_check_only_sees_at_a_line_has_the_story_of_the_check_that_knows_
     known = replace(FAILED, cause=Cause.MISSING_MASK, message="Line 14 loads without a mask.")
     vague = replace(known, id="test_other", cause=Cause.OUT_OF_BOUNDS_LOAD, message="Line 14 goes past the end.")
     text = render(record(vague, known))
-    assert "it costs" in text and "without a mask" in text and "past the end" not in text
+    assert "show the same" in text and "without a mask" in text and "past the end" not in text
     elsewhere = replace(vague, source=SourceLine(20, "y"))
     text = render(record(elsewhere, known))
-    assert "One cause" not in text and "without a mask" in text and "past the end" in text
+    assert "show the same" not in text and "without a mask" in text and "past the end" in text
 
 
 def test_an_untouched_starter_is_told_one_sentence() -> None:
@@ -199,7 +199,7 @@ def test_a_reason_without_a_line_is_told_once_too() -> None:
     first = replace(FAILED, source=None)
     text = render(record(first, replace(first, id="test_other", title="Another one")))
     assert text.count("1 of 33 elements is wrong") == 1
-    assert "One cause for these checks; it costs 60 points:" in text
+    assert "These checks show the same, which costs 60 points:" in text
 
 
 def test_partial_credit_shows_what_was_earned_and_what_is_pending_beside_it_is_not_lost() -> None:

@@ -76,7 +76,7 @@ def is_within(pieces: list[str], text: str) -> bool:
 
 @pytest.mark.sample(1)
 def test_every_sentence_of_the_list_of_messages_is_translated(language: str) -> None:
-    """Itself, or in finer templates that have all its words: "One cause for checks {1} {2} {3}" once with "and", once with "to"."""
+    """Itself, or in finer templates that have all its words: "Checks {1} {2} {3} show the same" once with "and", once with "to"."""
     known = translation.table(language)
     left = [(one, [piece.strip() for piece in translation._HOLE.split(one) if re.search("[a-z]", piece)]) for one in templates() - known.keys()]
     assert sorted(one for one, pieces in left if not any(is_within(pieces, finer) for finer in known)) == []
@@ -195,7 +195,7 @@ def test_a_sentence_that_nobody_knows_stays_whole_beside_one_that_is_translated(
 
 def test_lines_of_a_notebook_are_named_by_their_cells_in_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = {"cells": [[1, 1], [3, 10]]}
-    said = "Line 12 rounds `n // B` down: the last, partial block gets no program."
+    said = "Line 12 rounds `n // B` down: what is left over gets no program."
     monkeypatch.setenv(translation.VARIABLE, "de")
     assert text.located(said, notebook).startswith("Zelle 3, Zeile 3 rundet `n // B` ab")
     monkeypatch.setenv(translation.VARIABLE, "zh")
