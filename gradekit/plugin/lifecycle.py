@@ -182,8 +182,9 @@ class GradingPlugin:
                 assert error is not None
                 evidence.diagnosis = check_results.diagnosis(evidence.repeated or error, evidence, run, found)
                 run.checks[number] = check_results.check_of(item, run, error, evidence)
-        left, lines = run.tutor.left if run.tutor else "", [one.source.line for one in run.checks if one.source]
-        run.notes += [left] if any(f"line {line} changed" in left for line in lines) else []
+        hinted = [one.source.line for one in run.checks if one.source and "hint" in one.details]
+        left = run.tutor.left if run.tutor else ""
+        run.notes += [left] if any(f"line {line} changed" in left for line in hinted) else []
         causes = {check.cause for check in run.checks if check.outcome is Outcome.FAILED}
         if causes and all(cause is not None and cause.traits & NO_RESULT for cause in causes):
             run.notes.append("No result was compared yet: more may show once this is put right.")

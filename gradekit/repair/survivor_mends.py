@@ -230,7 +230,7 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> list[Me
     where = f"most likely in line {line}" if len(rest) > 1 else f"in line {line} or in line {rest[0]}"
     unused = ", which the kernel never uses," if all(change.kind is ChangeKind.IDLE for change in mine) else ""
     says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
-    hint = "put it there, or where the result of that line is used"
+    hint = "put it there"
     for one in [one for one in others if one.kind is ChangeKind.NUMBER][:1]:
         hint = f"put it there, or take {one.new} for {source.of(one.node)} in line {one.line}"
     return [replace(mend, rank=Rank.OF_SEVERAL, sentence=says, hint=hint) for mend in mends]

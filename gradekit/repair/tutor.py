@@ -8,7 +8,7 @@ the diagnosis; the check has failed before, and earns nothing by it.
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,7 +76,7 @@ class Tutor:
             self._said[name] = tries.check, mend
             found |= {name: told} if told is not None else {}
         if not any(mend for _, mend in self._said.values()):
-            found |= self._of_large([check for check, _ in self._said.values()])
+            found |= _of_large([check for check, _ in self._said.values()], self._searched)
         said, checks = list(self._said.values()), [check for check, _ in self._said.values()]
         mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
         if not mends or all(mend == mends[0] for _, mend in said):
@@ -95,7 +95,7 @@ class Tutor:
                 found[check.name] = known or self._with_numbers(one, best) or self._told(best, one)
         is_wrong = lambda error: isinstance(error, Failure) and not is_too_long(error)
         wrong = [check for check, mend in said if mend is None and is_wrong(after[best].get(check.name))]
-        found |= self._of_large(wrong)
+        found |= _of_large(wrong, lambda check: self._of_two(MendTries(check, self._texts, text), [best]))
         wrong = [check for check in wrong if check.name not in found]
         if wrong and all(mend in (None, best) for _, mend in said):
             worse = [check for check in wrong if is_worse(check.error, after[best][check.name])]
@@ -104,12 +104,6 @@ class Tutor:
             says = f"With line {best.line} changed as its hint says, this still fails: "
             self.left = f"{says}{', '.join(one.name for one in wrong)}." if best.line and LOOK not in best.hint else ""
         return found
-
-    def _of_large(self, checks: Iterable[FailedCheck]) -> dict[str, Diagnosis]:
-        """What is said of checks that waited, from the smallest call up to the first for which no mend is found."""
-        looked = ((check.name, self._searched(check)) for check in sorted(filter(_is_large, checks), key=_elements))
-        known = itertools.takewhile(lambda one: one[1] is not None, looked)
-        return {name: told for name, told in known if told is not None}
 
     def _is_unexplained(self, check: FailedCheck) -> bool:
         """Whether nothing but numbers is known of a check: a mend that leaves it wrong may be right by chance."""
@@ -249,6 +243,14 @@ class Tutor:
 def _is_large(check: FailedCheck) -> bool:
     """Whether results were compared in a call of more elements than changes are looked at with."""
     return check.error.comparison is not None and _elements(check) > Limit.WALKED_ELEMENTS
+
+
+def _of_large(
+    checks: Iterable[FailedCheck], searched: Callable[[FailedCheck], Diagnosis | None]
+) -> dict[str, Diagnosis]:  # fmt: skip
+    """What is said of checks that waited, from the smallest call up to the first for which nothing is found."""
+    looked = ((check.name, searched(check)) for check in sorted(filter(_is_large, checks), key=_elements))
+    return {name: told for name, told in itertools.takewhile(lambda one: one[1] is not None, looked) if told is not None}
 
 
 def _elements(check: FailedCheck) -> int:
