@@ -84,14 +84,15 @@ class Tutor:
         text = self._mending.text
         after = {mend: self._after(mend.applied(text), checks) for mend in mends}
         made_right = lambda mend: list(after[mend].values()).count(None)
-        best = max(mends, key=made_right)
+        best = max(reversed(mends), key=made_right)  # the later one was told where those before it did not do
         tries = MendTries(next(check for check, mend in said if mend == best), self._texts, text)
         if made_right(best) < len(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
             after[both] = self._after(both.applied(text), checks)
             best = max(best, both, key=made_right)
         for check, mend in ((check, mend) for check, mend in said if mend != best and check.name in after[best]):
-            if after[best][check.name] is None and (mend is None or made_right(mend) < made_right(best)):
-                one, known = MendTries(check, self._texts, text), self._mending.remembered(best)
+            one, known = MendTries(check, self._texts, text), self._mending.remembered(best)
+            may_be = after[best][check.name] is None and (mend is None or made_right(mend) <= made_right(best))
+            if may_be and one.is_right(best.applied(text), has_made_right=True):
                 found[check.name] = known or self._with_numbers(one, best) or self._told(best, one)
         is_wrong = lambda error: isinstance(error, Failure) and not is_too_long(error)
         wrong = [check for check, mend in said if mend is None and is_wrong(after[best].get(check.name))]
@@ -144,6 +145,8 @@ class Tutor:
     def _of_several(self, tries: MendTries, helping: Sequence[Mend]) -> tuple[Diagnosis | None, Mend | None]:
         """What is told of two mends, the first of which has made other checks right, or is `helping` in part."""
         first = self._mending.told_first
+        if first and (known := self._mending.remembered(first)) and tries.is_right(first.applied(tries.text), True):
+            return known, first
         if both := self._of_two(tries, list(dict.fromkeys([*([first] if first else []), *helping]))):
             return both, self._mending.told_first
         named = [mend for mend in helping if LOOK not in mend.hint]  # what nobody can name explains no half
@@ -250,7 +253,7 @@ def _of_large(
 ) -> dict[str, Diagnosis]:  # fmt: skip
     """What is said of checks that waited, from the smallest call up to the first for which nothing is found."""
     looked = ((check.name, searched(check)) for check in sorted(filter(_is_large, checks), key=_elements))
-    return {name: told for name, told in itertools.takewhile(lambda one: one[1] is not None, looked) if told is not None}
+    return {name: told for name, told in itertools.takewhile(lambda one: one[1] is not None, looked) if told}
 
 
 def _elements(check: FailedCheck) -> int:
