@@ -310,13 +310,45 @@ class Surroundings:
         if isinstance(self._around[function], ast.ClassDef) and function.name not in CALLED_BY_OTHERS:
             # In a class without bases, Python and torch call methods of certain names alone, which begin with "_".
             return self.is_static(function) and not function.name.startswith("_")
-        return _is_plain(function)
+        return self._is_plain(function)
 
     def is_static(self, function: Function) -> bool:
         """Whether this is a static method of a class that has no bases."""
         around = self._around[function]
         is_bare = isinstance(around, ast.ClassDef) and not (around.bases or around.keywords or around.decorator_list)
-        return is_bare and bool(function.decorator_list) and _is_plain(function)
+        return is_bare and bool(function.decorator_list) and self._is_plain(function)
+
+    def _is_plain(self, function: Function) -> bool:
+        names = [one.id if isinstance(one, ast.Name) else "" for one in function.decorator_list]
+        return all(name == "staticmethod" or self._hands_on(name) for name in names)
+
+    def _hands_on(self, name: str) -> bool:
+        """Whether `name` is def NAME(f), which returns a new function that calls f with its own first parameter first:
+        who calls the function that NAME decorates is who calls the new one."""
+        match [node for node in ast.walk(self.tree) if name in bound(node)]:
+            case [ast.FunctionDef(args=ast.arguments(args=[ast.arg(arg=given)]), decorator_list=[]) as outer]:
+                pass
+            case _:
+                return False
+        match outer.body:
+            case [*before, ast.FunctionDef() as new, ast.Return(value=ast.Name(id=returned))] if returned == new.name:
+                inside = [node for node in ast.walk(outer) if isinstance(node, ast.Name)]
+                return (
+                    all(isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) for one in before)
+                    and all(self.decorates(node) for node in ast.walk(self.tree) if getattr(node, "id", "") == name)
+                    and [node.id for node in inside].count(new.name) == 1
+                    and all(isinstance(one, ast.Call) and self.keeps_a_name(one.func) for one in new.decorator_list)
+                    and all(self._is_handed(node, new) for node in inside if node.id == given)
+                )
+        return False
+
+    def _is_handed(self, node: ast.Name, new: Function) -> bool:
+        """Whether `node` is called in `new`, with the first parameter of that first, or gives its name to `new`."""
+        call = next(self.above(node), None)
+        match call, [*new.args.posonlyargs, *new.args.args]:
+            case ast.Call(func=func, args=[ast.Name(id=first), *_]), [ast.arg(arg=owner), *_] if func is node:
+                return first == owner and owner in OWNERS and self.function(node) is new
+        return isinstance(call, ast.Call) and call in new.decorator_list
 
     def _is_registered(self, node: ast.AST) -> bool:
         above = self.above(node)
@@ -331,10 +363,6 @@ class Surroundings:
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def _is_plain(function: Function) -> bool:
-    return all(isinstance(one, ast.Name) and one.id == "staticmethod" for one in function.decorator_list)
 
 
 def stored(node: ast.AST) -> Iterator[str]:
