@@ -68,7 +68,7 @@ def _strides(shape: Tensor, layouts: Sequence[str], special: Sequence[int], gene
     repeated = (torch.rand(rank, count, generator=generator) < 0.25) & torch.tensor(may_repeat)
     widest = 16 if words & {"sliced_rows", "sliced_columns"} else 1
     beside = torch.randint(-widest, widest, (rank, count), generator=generator).clamp(min=0)
-    length = torch.where(repeated, 1, (shape - 1) * step + 1) + beside
+    length = torch.where(repeated, 1, (shape - 1).clamp(min=0) * step + 1) + beside
     found, apart = torch.zeros_like(shape), torch.ones_like(shape[:1])
     for axis in order.split(1):
         found = found.scatter(0, axis, torch.where(repeated, 0, step).gather(0, axis) * apart)

@@ -33,6 +33,11 @@ def test_elements_of_a_layout_that_is_looked_for_lie_apart_where_no_dimension_is
         assert len(set(found)) == len(found)
 
 
+def test_no_stride_is_negative_where_a_dimension_is_empty() -> None:
+    shape = torch.tensor([[0], [1], [0]]).expand(3, 500)
+    assert _strides(shape, ["contiguous", "stepped", "transposed"], (5,), torch.Generator().manual_seed(1)).min() >= 0
+
+
 @pytest.mark.parametrize("layouts", [["contiguous", "offset"], ["contiguous", "transposed"], ["contiguous", "expanded:1"]])
 def test_only_what_the_checks_layouts_have_is_looked_for(layouts: list[str]) -> None:
     shape = torch.full((2, 200), 3)
