@@ -10,8 +10,8 @@ LARGER = {"M": [1, 100], "K": [200, 1024, 1500], "N": [100, 256, 300]}
 
 
 @points(10)
-@settings(max_examples=2)
-@given(call=public.drawn(["few", "ragged", "one_long"], LARGER))
+@settings(max_examples=4)
+@given(call=public.drawn(["few", "ragged", "one_long"], LARGER, ("normal", "nan_row")))
 def test_larger_matrices(submission, call):
     """Is right for hundreds of columns, in the matrix and in dense"""
     assert_close(submission.spmm(*call), public.expected(*call))
