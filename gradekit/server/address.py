@@ -1,9 +1,9 @@
 """Where a user's resident templates listen, and which of them suits: one for each installation.
 
 The name of a socket is made from all that importing depends on: Python and its flags, the folders that modules come
-from and when they changed last (installing a package changes its folder), gradekit's own files, those variables of
-the environment that torch, Triton and Python read, and the limits of processes, which none can raise again. Where one
-of them changes, another template is started, and the old one ends when it has been idle for long enough.
+from and what is installed there, gradekit's own files, those variables of the environment that torch, Triton and
+Python read, and the limits of processes, which none can raise again. Where one of them changes, another template is
+started, and the old one ends when it has been idle for long enough.
 """
 
 import contextlib
@@ -68,10 +68,19 @@ def installation() -> str:
     """A name for all that importing depends on."""
     early = {name: value for name, value in os.environ.items() if name.startswith(READ_EARLY)}
     path = search_path()
-    installed = [_changed(part) for part in path if part.endswith("-packages")]
+    installed = [_installed(part) for part in path if part.endswith("-packages")]
     facts = [sys.executable, sys.version, str(sys.flags), sys.warnoptions, path, installed, limits()]
     own = [[str(file), *_changed(str(file))] for file in sorted(PACKAGE.rglob("*.py"))]
     return hashlib.sha256(json.dumps([facts, own, sorted(early.items())]).encode()).hexdigest()[:16]
+
+
+def _installed(folder: str) -> list[tuple[object, ...]]:
+    """What stands in a folder of packages, and when each distribution changed; not the folder's own time, which the
+    first import that writes bytecode changes."""
+    with contextlib.suppress(OSError):
+        names = sorted(name for name in os.listdir(folder) if name != "__pycache__")
+        return [(name, *(_changed(f"{folder}/{name}") if name.endswith(".dist-info") else ())) for name in names]
+    return []
 
 
 def limits() -> dict[str, tuple[int, int]]:

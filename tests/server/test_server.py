@@ -261,8 +261,13 @@ def test_a_variable_that_is_read_early_and_a_package_that_is_installed_ask_for_a
     assert address.installation() != before
     monkeypatch.delenv("TRITON_ANYTHING")
     assert address.installation() == before
+    (packages / "__pycache__").mkdir()
     os.utime(packages, ns=(1, 1))
-    assert address.installation() != before
+    assert address.installation() == before, "a first import writes bytecode there"
+    (packages / "torch-3.dist-info").mkdir()
+    assert (installed := address.installation()) != before
+    os.utime(packages / "torch-3.dist-info", ns=(1, 1))
+    assert address.installation() not in (before, installed)
 
 
 def test_sockets_lie_in_a_folder_of_this_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
