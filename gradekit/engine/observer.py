@@ -13,9 +13,9 @@ from torch import Tensor
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.history import NOBODY
 from gradekit.engine.lanes import flat_index, flat_mask
-from gradekit.engine.memory import Memory, Storage, strided
+from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.ttir import Op
-from gradekit.program import ADDRESS_GAP, View
+from gradekit.program import ADDRESS_GAP
 
 
 class Observer(Protocol):
@@ -124,12 +124,6 @@ class Owners:
             return None
         program = int(self.program[storage][position])
         return None if program == NOBODY else (int(self.launches[storage][position]), program)
-
-    def written(self, view: View, launch: int) -> Tensor:
-        """Which elements of a view, of whose dtype they were stored, a program of this launch wrote last: bool."""
-        if view.storage not in self.launches:
-            return torch.zeros(view.shape, dtype=torch.bool)
-        return strided(self.launches[view.storage], view.shape, view.stride, view.offset) == launch
 
 
 def coordinates(linear: int, grid: Sequence[int]) -> tuple[int, int, int]:

@@ -152,9 +152,10 @@ class Input:
         read-only. Elements of its storage that the view does not reach are poison: NaN, or the largest integer. Raises
         BrokenPromise where its kind of values gives others than the domain promises."""
         found = _tensors.get(self)
-        if found is None:
-            found = _tensor(self)
-            _tensors.put(self, found)
+        if found is None and (found := _large.get(self)) is None:
+            whole = self.whole.tensor() if self.base else None
+            found = made(self, self.seed) if whole is None else whole.as_strided(self.shape, self.stride, self.offset)
+            (_tensors if _bytes(found) <= _tensors.current.largest else _large).put(self, found)
         return found
 
     def view(self, storage: int) -> View:
@@ -246,10 +247,15 @@ def with_other_values(spec: Input) -> Input | torch.Tensor:
 # --- its tensor ------------------------------------------------------------------------------------------------------
 
 SMALL, REMEMBERED = 1 << 19, 32 << 20
-"""Bytes of a tensor that is kept for the next who asks, and of all that are: a class is graded on the same inputs."""
+"""Bytes of a tensor that a class keeps for the next who asks, and of all that are kept; as many are of larger ones."""
 
 
-_tensors: SharedCache[Input, torch.Tensor] = shared(REMEMBERED, lambda tensor: tensor.untyped_storage().nbytes(), SMALL)
+def _bytes(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().nbytes()
+
+
+_tensors: SharedCache[Input, torch.Tensor] = shared(REMEMBERED, _bytes, SMALL)
+_large: SharedCache[Input, torch.Tensor] = shared(REMEMBERED, _bytes)
 
 
 def remember(size: int) -> None:
@@ -271,13 +277,6 @@ def overlapping(spec: Input, distance: int, steps: tuple[int, ...] = ()) -> tupl
     second = replace(spec, stride=steps or spec.stride, offset=spec.offset + distance, base=0)
     base = max(spec.storage_size, second.storage_size)
     return replace(spec, base=base), replace(second, base=base)
-
-
-@functools.lru_cache(maxsize=16)
-def _tensor(spec: Input) -> torch.Tensor:
-    if spec.base:
-        return spec.whole.tensor().as_strided(spec.shape, spec.stride, spec.offset)
-    return made(spec, spec.seed)
 
 
 def made(spec: Input, seed: int, device: torch.device | str = "cpu") -> torch.Tensor:

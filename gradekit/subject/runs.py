@@ -24,6 +24,7 @@ from gradekit.engine.conditions import Conditions
 from gradekit.engine.def_use import ATOMICS
 from gradekit.engine.executor import RunResult, Setup, run_setup
 from gradekit.engine.kernel_facts import every_operation, facts, parsed
+from gradekit.engine.memory import strided
 from gradekit.engine.observer import Owners
 from gradekit.engine.trials import run_with_trials
 from gradekit.findings import Cause, Finding
@@ -357,7 +358,7 @@ class Runs:
 
         try:
             if some is not None:
-                return run_cache.uncached(run_it(), functools.partial(self._results_of, some, case))
+                return run_cache.uncached(run_it(), functools.partial(self._results_of, some, case.entry))
             if self._overdue:  # then it may be cut off early
                 return run_cache.uncached(run_it())
             key = run_cache.key_of(case.program, option, case.spec, allow)
@@ -392,9 +393,9 @@ class Runs:
         with rules.within_budget(case.entry, ""):
             return SomePrograms.of(case.program, option)
 
-    def _results_of(self, some: SomePrograms, case: Case) -> Sequence[Any]:
+    def _results_of(self, some: SomePrograms, entry: str) -> Sequence[Any]:
         """Those of a call that is made in part: a test that looks at them itself cannot use unwritten ones."""
-        with rules.within_budget(case.entry, ""):
+        with rules.within_budget(entry, ""):
             if self.limit[1]:
                 raise OverBudget("programs", len(some.ids))
         return some.results
@@ -468,12 +469,13 @@ class KernelWays:
 
 @dataclass(frozen=True)
 class SomePrograms:
-    """Of one `launch` of a call, by its number, the linear `ids` of those that are run; and what they `wrote`."""
+    """Of one `launch` of a call, by its number, the linear `ids` of those that are run; and by storage, the elements
+    that they `wrote` last (bool)."""
 
     program: Program
     launch: int
     ids: Sequence[int]
-    wrote: Owners = field(default_factory=Owners)
+    wrote: dict[int, torch.Tensor] = field(default_factory=dict)
     results: list[Any] = field(default_factory=list)
 
     @staticmethod
@@ -504,10 +506,10 @@ class SomePrograms:
 
     def run(self, inputs: Sequence[torch.Tensor], option: int, allow: Collection[str], budget: Budget) -> RunResult:
         """What comes of them alone; raises what `gradekit.engine.run` does."""
-        programs = {self.launch: self.ids}
-        setup = Setup(self.program, inputs, option, allow, observer=self.wrote, programs=programs)
-        ran = run_setup(setup, budget)
+        owners, programs = Owners(), {self.launch: self.ids}
+        ran = run_setup(Setup(self.program, inputs, option, allow, observer=owners, programs=programs), budget)
         self.results[:] = ran.results
+        self.wrote.update((id, launches == self.launch) for id, launches in owners.launches.items())
         return ran
 
     def together(self, expected: Sequence[torch.Tensor]) -> list[Any]:
@@ -518,4 +520,6 @@ class SomePrograms:
     def _where(self, view: Any, mine: Any, wanted: torch.Tensor) -> Any:
         if not isinstance(mine, torch.Tensor) or (mine.shape, mine.dtype) != (wanted.shape, wanted.dtype):
             return mine
-        return torch.where(self.wrote.written(view, self.launch), mine, wanted)
+        if view.storage not in self.wrote:
+            return wanted
+        return torch.where(strided(self.wrote[view.storage], view.shape, view.stride, view.offset), mine, wanted)

@@ -19,6 +19,7 @@ from gradekit.inputs.spec import FLOATS, Input, normal, overlapping
 from gradekit.inputs.strategies import matrices, shaped, vectors
 from gradekit.inputs.value_kinds import PROFILES
 from gradekit.plugin.check_results import _makers
+from gradekit.reuse import kept
 
 DTYPES = (*FLOATS, "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
 quiet = settings(database=None, deadline=None, max_examples=60, derandomize=True)
@@ -279,9 +280,17 @@ def test_a_small_tensor_is_made_once_for_everybody_who_asks() -> None:
     assert normal((100,)).tensor() is normal((100,)).tensor()
 
 
-def test_a_large_tensor_is_not_kept() -> None:
+def test_a_large_tensor_is_not_kept_among_small_ones() -> None:
     large = normal((spec.SMALL // 4 + 1,))
     assert large.tensor().numel() == large.numel and spec._tensors.get(large) is None
+
+
+def test_of_large_tensors_so_many_bytes_are_kept_for_the_call_that_is_made() -> None:
+    with kept():
+        inputs = [normal((spec.REMEMBERED // 16 + n,)) for n in range(6)]  # each takes a little more than a quarter
+        made = [one.tensor() for one in inputs]
+        assert all(spec._large.get(one) is held for one, held in zip(inputs, [None] * 3 + made[3:], strict=True))
+        assert inputs[-1].tensor() is made[-1]
 
 
 # --- As lines of torch ------------------------------------------------------------------------------------------------

@@ -1,13 +1,16 @@
 """`grade`: a whole grading run, with the tracer, the engine and the judge, as one function call."""
 
+import gc
 import os
 import re
 import sys
+import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,7 +19,9 @@ from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Check, Kind, Outcome, SourceLine, Status
 from gradekit.judge.trivial import TRIVIAL_RESULTS
 from gradekit.plugin.lifecycle import GradingPlugin
+from gradekit.plugin.runner import grade as grade_request
 from gradekit.report.record import to_dict, validate
+from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import host
 from tests.graded import by_id, grade
 from tests.plugin.samples import RIGHT, TRIPLES, UNMASKED
@@ -81,6 +86,17 @@ def test_the_replay_shows_the_same_failure(assignment: Make, submitted: Write) -
     assert list(again) == ["test_memory"]
     assert again["test_memory"].counterexample == check.counterexample
     assert again["test_memory"].message == check.message
+
+
+def test_a_check_that_has_passed_lets_its_calls_go_without_the_collector(assignment: Make, submitted: Write) -> None:
+    seen: list[weakref.ref[Any]] = []
+    request = GradingRequest(assignment(), submitted(RIGHT), GradingOptions(device="cpu"))
+    gc.disable()
+    try:
+        grade_request(request, on_evidence=lambda check, evidence, error: seen.append(weakref.ref(evidence)))
+        assert len(seen) == 2 and [one() for one in seen] == [None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.sample(2)
