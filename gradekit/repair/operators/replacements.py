@@ -284,6 +284,9 @@ def other_brackets(site: Site, node: Any, op: str) -> Iterator[Change]:
 
 
 def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
+    if (apart := _apart(node)) is not node:
+        told = words("brackets-joined")
+        yield site.change(ChangeKind.BRACKET, node, f"({ast.unparse(apart)})", told)
     if len(node.ops) != 1 or (op := SIGNS.get(type(node.ops[0]))) is None:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.comparators[0])
@@ -292,6 +295,17 @@ def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
             says = sentence_of(_compared(site, node, op, other), it=shown(site.source.of(node)))
             told = says, hint_of("comparison", new=other, old=op)
             yield site.change(ChangeKind.COMPARISON, node, f"({left} {other} {right})", told)
+
+
+def _apart(node: ast.Compare) -> ast.expr:
+    """`(a < b) & (c < d)` for `a < b & c < d`, which is `a < (b & c) < d`; the same node where nothing joins."""
+    for place, side in enumerate(node.comparators):
+        match side:
+            case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as op, right=right):
+                first = ast.Compare(node.left, node.ops[: place + 1], [*node.comparators[:place], left])
+                more = ast.Compare(right, node.ops[place + 1 :], node.comparators[place + 1 :])
+                return ast.BinOp(first, op, _apart(more) if more.ops else right)
+    return node
 
 
 def _compared(site: ChangeSite, node: ast.Compare, old: str, new: str) -> str:
