@@ -10,13 +10,14 @@ import pytest
 
 from gradekit.causes import Cause
 from gradekit.compat.pytest import arguments
+from gradekit.engine.budget import Unsupported
 from gradekit.findings import Kind
 from gradekit.inputs.spec import Input
 from gradekit.judge.evidence import Diagnosis
-from gradekit.judge.failure import Failure
+from gradekit.judge.failure import Failure, NeedsPerson
 from gradekit.plugin.check_points import worth
 from gradekit.plugin.check_results import explained
-from gradekit.plugin.design import DESIGN, design_of, flattened
+from gradekit.plugin.design import DESIGN, FurtherRun, design_of, flattened, known_design
 from gradekit.plugin.examples import Example, Examples, raised_by
 from gradekit.plugin.profiles import Limit, Profile
 from gradekit.plugin.run_state import GradingRun
@@ -27,7 +28,8 @@ from gradekit.repair.texts import Texts
 from gradekit.repair.tutor import Tutor
 from gradekit.sandbox import TraceError
 from gradekit.source.draft import numbers_of
-from gradekit.subject.subject import Call
+from gradekit.subject.device import NeedsCard
+from gradekit.subject.subject import Call, Subject
 
 _MENDED = (Kind.CORRECTNESS, Kind.MEMORY, Kind.STRUCTURE)
 
@@ -60,19 +62,48 @@ def _tutor(run: GradingRun) -> Tutor:
         planned = lambda: [one for item in every for one in planned_examples(item, run.profile, request.seed)]
         told = lambda error, call, subject: explained(error, call, subject, run)
         about = run.submission, run.subject, request.assignment, request.limits
-        run.tutor = Tutor(Texts(*about, numbers, planned, told))
+        run.tutor = Tutor(Texts(*about, numbers, planned, told, lambda subject: _failed_anew(run, subject)))
     return run.tutor
 
 
+def _failed_anew(run: GradingRun, subject: Subject) -> repair.FailedCheck | None:
+    """Of the public checks of results that which draws calls of most kinds, run in full with another text: what fails,
+    where that is an example of its design, or of what the text's own branches and loops ask for; None where it
+    passes, and in a quick look."""
+    from gradekit.plugin.further_run import FurtherInputs  # imports a solver
+
+    drawn, seed = dict(run.drawn), run.request.seed
+    every = (item for item in run.items if isinstance(item, pytest.Function) and item.name in drawn)
+    public = [item for item in every if worth(item).kind is Kind.CORRECTNESS and not item.path.stem.endswith("_hidden")]
+    designs = [(item, design) for item in public if (design := known_design(item, run.profile, seed)) is not None]
+    if run.profile.name == "quick" or not designs:
+        return None
+    item, design = max(designs, key=lambda one: len({pair for row in one[1].planned for pair in row.row.items()}))
+    test, given = inspect.unwrap(item.obj.hypothesis.inner_test), {**_fixed(item), "submission": subject}
+    deferred = Unsupported, NeedsCard, NeedsPerson
+    examples = Examples(test, run.profile, frozenset(given), deferred, begin=subject.forget_calls)
+    if examples.run_all(design.given, given):
+        FurtherInputs(subject, run.drawn).run(item.name, item.obj, design, examples, given, FurtherRun())
+    if examples.failed is None:
+        return None
+    subject.forget_calls()
+    error = examples.again(examples.failed, submission=subject)
+    if not isinstance(error, Failure) or not subject.calls:
+        return None
+    return _failed_check(item, (error, subject.calls[-1]), examples, examples.failed, given)
+
+
 def _failed_check(
-    item: pytest.Function, failed: tuple[Any, Call], examples: Examples | None, example: Example | None
-) -> repair.FailedCheck:
+    item: pytest.Function, failed: tuple[Any, Call], examples: Examples | None, example: Example | None,
+    given: Mapping[str, Any] | None = None,
+) -> repair.FailedCheck:  # fmt: skip
+    """What is known of a check that failed; `given` are its fixtures where it has ended."""
     about, (error, call) = (item.name, worth(item).kind), failed
     if examples is None:
         call_of_test = lambda subject: item.obj(**{**arguments(item), "submission": subject})
         return FailedCheck(*about, error, call, judge=raised_by(error.repeat or call_of_test))
     design = item.stash.get(DESIGN, None)
-    beside = examples.beside(design.given if design is not None else [], arguments(item), _few_elements)
+    beside = examples.beside(design.given if design is not None else [], given or arguments(item), _few_elements)
 
     def own(one: Example) -> repair.Example:
         judge = lambda subject: examples.again(one, submission=subject)
@@ -91,7 +122,7 @@ def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iter
     if handle is None or design is None or worth(item).kind not in (Kind.CORRECTNESS, Kind.MEMORY):
         return
     test = inspect.unwrap(handle.inner_test)
-    fixed = {**getattr(getattr(item, "callspec", None), "params", {})}
+    fixed = _fixed(item)
     if set(inspect.signature(test).parameters) != {"submission", *fixed, *(design.given[0] if design.given else ())}:
         return
     about = item.name, worth(item).kind is Kind.CORRECTNESS
@@ -102,6 +133,11 @@ def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iter
             judge = raised_by(lambda submission, given=given: test(**given, submission=submission))  # type: ignore[misc]
             key, is_strided = Example(dict(one), frozenset()).key, any(not spec.is_contiguous for spec in _specs(given))
             yield repair.Example(key, judge, *about, _elements(given), is_strided, _traits(one))
+
+
+def _fixed(item: pytest.Function) -> dict[str, Any]:
+    """The parameters of a test's case."""
+    return {**getattr(getattr(item, "callspec", None), "params", {})}
 
 
 def apart(value: Any) -> Any:

@@ -24,7 +24,8 @@ class Texts:
 
     `limits` are those of the submission's own process, `numbers` those of the handout's formulas, and `examples` gives
     what is planned for all checks and not large, whether it ran or not: for each from the smallest on. `explained` says
-    what rounding, memory or values show to be wrong in a call that failed with a text.
+    what rounding, memory or values show to be wrong in a call that failed with a text. `anew` runs a check in full with
+    a text, whose loops and branches may ask for other examples, and gives what fails.
     """
 
     submission: Submission
@@ -34,6 +35,7 @@ class Texts:
     numbers: Sequence[str]
     examples: Callable[[], Sequence[Example]]
     explained: Callable[[Failure, Call, Subject], Diagnosis | None]
+    anew: Callable[[Subject], FailedCheck | None] = lambda subject: None
     by_chance: set[str] = field(default_factory=set)  # those that a mend has made right by chance alone
     walked: dict[Hashable, WalkedExamples] = field(default_factory=dict)  # for all checks
     _tried: Subject | None = None

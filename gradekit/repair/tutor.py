@@ -22,7 +22,7 @@ from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.other_checks import OtherChecks, fail_alike, is_worse
-from gradekit.repair.search import RIGHT, Mending, diagnosis_of, is_of_memory
+from gradekit.repair.search import RIGHT, RIGHT_IN_PART, Mending, diagnosis_of, is_of_memory
 from gradekit.repair.survivor_mends import LOOK
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
@@ -80,7 +80,7 @@ class Tutor:
         said, checks = list(self._said.values()), [check for check, _ in self._said.values()]
         mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
         if not mends or all(mend == mends[0] for _, mend in said):
-            return found
+            return found | self._anew(*mends)
         text = self._mending.text
         after = {mend: self._after(mend.applied(text), checks) for mend in mends}
         made_right = lambda mend: list(after[mend].values()).count(None)
@@ -98,6 +98,8 @@ class Tutor:
         wrong = [check for check, mend in said if mend is None and is_wrong(after[best].get(check.name))]
         found |= _of_large(wrong, lambda check: self._of_two(MendTries(check, self._texts, text), [best]))
         wrong = [check for check in wrong if check.name not in found]
+        if not wrong and best in mends:
+            return found | self._anew(best)
         if wrong and all(mend in (None, best) for _, mend in said):
             worse = [check for check in wrong if is_worse(check.error, after[best][check.name])]
             if not is_of_memory(best, tries.clues) and any(map(self._is_unexplained, worse)):
@@ -105,6 +107,26 @@ class Tutor:
             says = f"With line {best.line} changed as its hint says, this still fails: "
             self.left = f"{says}{', '.join(one.name for one in wrong)}." if best.line and LOOK not in best.hint else ""
         return found
+
+    def _anew(self, *told: Mend) -> dict[str, Diagnosis | None]:
+        """What is said of all checks with a mend that was `told`, where a check that is run in full with it fails."""
+        mending = self._mending
+        for half in (one for one in told if mending.remembered(one) is None):  # no two mistakes yet
+            text = half.applied(mending.text)
+            with survived("The run of a check with a mend"):
+                failed, second = self._texts.anew(self._texts.subject_of(text)), mending.on_top(half)
+                if failed is None or second is None:
+                    continue
+                tries, checks = MendTries(failed, self._texts, text), [c for c, m in self._said.values() if m == half]
+                clues, other = MendTries(checks[0], self._texts, mending.text).clues, second.found(tries.clues, tries)
+                if other is None or LOOK in half.hint + other.hint:
+                    left = f"{half.sentence} With that put right, this is left: {_lower(failed.error.message)}"
+                    said = diagnosis_of(replace(half, sentence=left), mending.text, text, clues, RIGHT_IN_PART)
+                else:
+                    both = as_one if is_one(half, other, mending.text) else of_both
+                    said = diagnosis_of(both(half, other), mending.text, other.applied(text), clues, RIGHT)
+                return {check.name: said for check in checks}
+        return {}
 
     def _is_unexplained(self, check: FailedCheck) -> bool:
         """Whether nothing but numbers is known of a check: a mend that leaves it wrong may be right by chance."""

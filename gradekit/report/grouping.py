@@ -13,7 +13,7 @@ from gradekit.submission import line_of
 
 CheckRecord = Mapping[str, Any]
 
-_MADE_RIGHT = ", this example and others are right)"
+_TRIED = (", this example and others are right)", "there is another mistake, or more to this one)")
 """How the hint of a change ends that was tried."""
 
 _EXPLAINS = {"missing-mask": ("out-of-bounds-load", "out-of-bounds-store")}
@@ -65,7 +65,7 @@ def blame(check: CheckRecord) -> tuple[Any, ...]:
     told = check["details"].get("observation", check["message"])
     where = check["source"]["line"] if check["cause"] and check["source"] else told
     hint = str(check.get("hint", ""))
-    return (check["outcome"], hint if hint.endswith(_MADE_RIGHT) else check["cause"], where)
+    return (check["outcome"], hint if hint.endswith(_TRIED) else check["cause"], where)
 
 
 def untouched(record: Mapping[str, Any]) -> str:

@@ -54,10 +54,6 @@ def _use_of_a_name(site: ChangeSite, node: ast.Name) -> str:
     parent = site.kernel.parents.get(node)
     if isinstance(parent, ast.Compare) and parent.comparators == [node]:
         return sentence_of("use-bound", it=shown(site.source.of(parent.left)), name=node.id, place=site.context(node))
-    if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult):
-        other = parent.right if parent.left is node else parent.left
-        if isinstance(other, ast.Name) and other.id in site.kernel.pids or called(other) == "tl.program_id":
-            return sentence_of("use-width", name=node.id, place=site.context(node))
     is_stride = "the stride " if site.role(node.id) == "stride" else ""
     return sentence_of("use", stride=is_stride, name=node.id, place=site.context(node))
 
