@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from gradekit.causes import SAYS_ALL, Cause
+from gradekit.findings import Kind
 from gradekit.inputs.spec import Input
 from gradekit.judge.by_text import line_of_refused
 from gradekit.judge.evidence import Diagnosis
@@ -177,6 +178,9 @@ class Tutor:
         found = self._of_two(tries, halves := self._halves(tries))
         if found is not None:
             return found, self._mending.told_first
+        if tries.check.kind is Kind.MEMORY:  # which is looked at last, and may be all that an edit makes right
+            seen = (mend for one, _ in self._open.values() for mend in one.in_part)
+            halves = list(dict.fromkeys([*halves, *seen]))[: 2 * Limit.HALVES]
         for half in (half for half in halves if LOOK not in half.hint and tries.is_right(half.applied(tries.text))):
             if tries.holds(half) is not OtherChecks.NOT and not tries.is_by_chance(half):
                 self._mending.in_part.add(half)

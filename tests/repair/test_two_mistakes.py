@@ -145,3 +145,49 @@ def test_a_kernel_that_no_line_mentions_is_named_where_a_result_is_lacking() -> 
     stored = Clues(LACKING.causes | {Cause.WRITE_CONFLICT}, ())
     assert launch_missing(wrong, stored) is None, "what programs compete for is stored"
     assert launch_missing(LAYER_NORM, LACKING) is None
+
+
+WALK = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def walk(x, xm, xn, b, bn, r, rm, rn, y, M, N, H: tl.constexpr, W: tl.constexpr):
+    cols = tl.program_id(1) * W + tl.arange(0, W).to(tl.int64)
+    rows = tl.program_id(0) * H + tl.arange(0, H).to(tl.int64)
+    bias = tl.load(b + cols * bn, mask=cols < N, other=0.0).to(tl.float32)
+    x_at = x + rows[:, None] * xm + cols[None, :] * xn
+    r_at = r + rows[:, None] * rm + cols[None, :] * rn
+    y_at = y + rows[:, None] * N + cols[None, :]
+    step = tl.cast(tl.num_programs(0) * H, tl.int64)
+    left = M - tl.program_id(0) * H
+    while left > H:
+        mask = (tl.arange(0, H)[:, None] < left) & (cols[None, :] < N)
+        h = tl.load(x_at, mask=mask, other=0.0).to(tl.float32) + bias[None, :]
+        gelu = h * tl.sigmoid(1.5957691216 * (h + 0.044715 * h * h * h))
+        tl.store(y_at, gelu + tl.load(r_at, mask=mask, other=0.0).to(tl.float32), mask=mask)
+        x_at += step * xm
+        r_at += step * xm
+        y_at += step * N
+        left -= tl.num_programs(0) * H
+
+
+def fused_chain(x, bias, residual):
+    M, N = x.shape
+    y = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    grid = min(4, triton.cdiv(M, 8)), triton.cdiv(N, 128)
+    walk[grid](x, *x.stride(), bias, bias.stride(0), residual, *residual.stride(), y, M, N, H=8, W=128)
+    return y
+"""
+
+
+def test_a_mistake_that_only_a_loop_put_right_reaches_is_named_with_the_one_that_stops_the_loop(tmp_path: Path) -> None:
+    """No example that was planned has rows enough, and other strides: what is mended is run in full"""
+    keyword = "contiguous_float32 or any_stride"
+    failed = failed_checks("fused_chain", WALK, tmp_path, profile="default", keyword=keyword)
+    assert len(failed) == 2
+    for one in failed:
+        assert "There are two mistakes. The loop in line 16 goes on only while" in one["message"]
+        assert "line 22 as `r_at += step * rm`" in one["hint"]
