@@ -6,7 +6,7 @@ Such a text comes from the student's, so it runs where that ran: in the confined
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -63,12 +63,20 @@ class MendTries:
         """Whether the failing call makes a mistake in memory that no call of the submission has made."""
         return any(cause.traits & IN_MEMORY for cause in self._mine - self._known)
 
-    def after(self, text: str, most: int | None = None) -> MendTries | None:
+    def after(self, text: str) -> MendTries | None:
         """The same for another text, with an example that fails for it: the simplest one that a walk finds wrong, else
-        the first of this check or of another; behind what goes wrong in memory, or up to the number `most` behind
-        whatever does, one whose values do. None where none does."""
+        the first of this check or of another; behind what goes wrong in memory, one whose values do. None where none
+        does."""
+        tells = lambda error: error.comparison is not None or not error.cause.traits & IN_MEMORY
+        return self._first_wrong(text, self._simplest_wrong(text), tells)
+
+    def _first_wrong(
+        self, text: str, examples: Iterable[Example], tells: Callable[[Failure], bool]
+    ) -> MendTries | None:  # fmt: skip
+        """The same for the first of the examples that fails with a text, or one up to the first failure that `tells`
+        enough, whose values are compared."""
         subject, found = self.subject_of(text), None
-        for example in itertools.islice(self._simplest_wrong(text), most) if self.check.example is not None else ():
+        for example in examples if self.check.example is not None else ():
             subject.forget_calls()
             error = example.run(subject)
             if is_too_long(error):
@@ -76,7 +84,7 @@ class MendTries:
             if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
                 failed = self._failed_in(example, error, subject)
                 found = failed if found is None or error.comparison is not None else found
-                if error.comparison is not None or not (most or error.cause.traits & IN_MEMORY):
+                if tells(error):
                     break
             elif error is not None and example in self.check.tried:
                 break
@@ -95,7 +103,8 @@ class MendTries:
         compared in the failing one: it went wrong in memory, or launched no kernel. None where none is found."""
         if self.error.comparison is not None or self.clues.lines:
             return self
-        found = self.after(self.text, Limit.RUN_OF_OTHERS)
+        examples = itertools.islice(self._simplest_wrong(self.text), Limit.RUN_OF_OTHERS)
+        found = self._first_wrong(self.text, examples, lambda error: error.comparison is not None)
         return found if found is not None and found.error.comparison is not None else None
 
     def _simplest_wrong(self, text: str) -> Iterator[Example]:

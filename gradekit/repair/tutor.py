@@ -121,8 +121,7 @@ class Tutor:
                 tries, checks = MendTries(failed, self._texts, text), [c for c, m in self._said.values() if m == half]
                 clues, other = MendTries(checks[0], self._texts, mending.text).clues, second.found(tries.clues, tries)
                 if other is None or LOOK in half.hint + other.hint:
-                    left = f"{half.sentence} With that put right, this is left: {_lower(failed.error.message)}"
-                    said = diagnosis_of(replace(half, sentence=left), mending.text, text, clues, RIGHT_IN_PART)
+                    said = self._with_this_left(half, _lower(failed.error.message), clues)
                 else:
                     both = as_one if is_one(half, other, mending.text) else of_both
                     said = diagnosis_of(both(half, other), mending.text, other.applied(text), clues, RIGHT)
@@ -198,11 +197,15 @@ class Tutor:
             seen, subject = after.error, after.subject_of(after.text)
             rule = self._texts.explained(seen, after.check.call, subject)
             left = _lower(f"{seen.message} {rule.sentence}" if rule else seen.message)
-            sentence = f"{mend.sentence} With that put right, this is left: {left}"  # a mistake, or more to this one
             then = (rule.hint or rule.cause.hint) if rule else ""
             hint = f"first: {mend.hint}; then: {then}" if then and mend.hint else mend.hint
-            return Diagnosis(mend.cause or tries.clues.likeliest, sentence, mend.line or None, hint)
+            return self._with_this_left(replace(mend, hint=hint), left, tries.clues)
         return told
+
+    def _with_this_left(self, mend: Mend, left: str, clues: Clues) -> Diagnosis:
+        """What is told of a mend with which this is left, be it another mistake or more to this one."""
+        said = replace(mend, sentence=f"{mend.sentence} With that put right, this is left: {left}")
+        return diagnosis_of(said, self._mending.text, mend.applied(self._mending.text), clues, RIGHT_IN_PART)
 
     def _halves(self, tries: MendTries) -> list[Mend]:
         """The mends that may be one of two: what made another check right, then what puts memory right, then those that
