@@ -172,7 +172,7 @@ class GradingPlugin:
                 vars(item.module).update(__loader__=None, __spec__=None)
 
     def _settle(self) -> None:
-        """Takes back what was said of failed checks; says what all show together, and what the mend told leaves."""
+        """Says of failed checks what all of them show together."""
         run = self.run
         with run.looking_for_a_cause({}):
             for name, found in run.tutor.at_the_end().items() if run.tutor is not None else ():
@@ -182,9 +182,6 @@ class GradingPlugin:
                 assert error is not None
                 evidence.diagnosis = check_results.diagnosis(evidence.repeated or error, evidence, run, found)
                 run.checks[number] = check_results.check_of(item, run, error, evidence)
-        hinted = [one.source.line for one in run.checks if one.source and "hint" in one.details]
-        left = run.tutor.left if run.tutor else ""
-        run.notes += [left] if any(f"line {line} changed" in left for line in hinted) else []
         causes = {check.cause for check in run.checks if check.outcome is Outcome.FAILED}
         if causes and all(cause is not None and cause.traits & NO_RESULT for cause in causes):
             run.notes.append("No result was compared yet: more may show once this is put right.")

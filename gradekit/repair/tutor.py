@@ -22,7 +22,7 @@ from gradekit.repair.failed_check import FailedCheck, is_too_long
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
-from gradekit.repair.other_checks import OtherChecks, fail_alike, is_worse
+from gradekit.repair.other_checks import OtherChecks, fail_alike
 from gradekit.repair.search import RIGHT, RIGHT_IN_PART, Mending, diagnosis_of, is_of_memory
 from gradekit.repair.survivor_mends import LOOK
 from gradekit.repair.texts import Texts
@@ -49,7 +49,6 @@ class Tutor:
         self.work = self._mending.work
         self._said: dict[str, tuple[FailedCheck, Mend | None]] = {}  # what each check's diagnosis is about
         self._open: dict[str, tuple[MendTries, list[Mend]]] = {}  # no mend makes these right
-        self.left = ""  # what there is to say, in the end, of checks that are wrong with the mend that is told
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
         """What a mended program shows to be wrong; None where nothing does, and of a large call, for which a search
@@ -64,14 +63,14 @@ class Tutor:
         self._said[check.name] = check, mend
         return found
 
-    def at_the_end(self) -> dict[str, Diagnosis | None]:
+    def at_the_end(self) -> dict[str, Diagnosis]:
         """What is said of checks when all have run, by their names, where that differs from what was said when they
         failed. Only now it is known which mends make checks right alone: on top of these, others are looked for.
 
-        A mend that makes the failing examples of more checks right takes the place of others. It is refuted where it
-        makes elements wrong that were right, and nothing explains that.
+        A mend that makes the failing examples of more checks right takes the place of others. Where some stay wrong that
+        nothing is said of, that is said with it.
         """
-        found = dict[str, Diagnosis | None]()
+        found = dict[str, Diagnosis]()
         for name, (tries, helping) in self._open.items():
             told, mend = self._of_several(tries, helping)
             self._said[name] = tries.check, mend
@@ -98,18 +97,13 @@ class Tutor:
         is_wrong = lambda error: isinstance(error, Failure) and not is_too_long(error)
         wrong = [check for check, mend in said if mend is None and is_wrong(after[best].get(check.name))]
         found |= _of_large(wrong, lambda check: self._of_two(MendTries(check, self._texts, text), [best]))
-        wrong = [check for check in wrong if check.name not in found]
-        if not wrong and best in mends:
-            return found | self._anew(best)
-        if wrong and all(mend in (None, best) for _, mend in said):
-            worse = [check for check in wrong if is_worse(check.error, after[best][check.name])]
-            if not is_of_memory(best, tries.clues) and any(map(self._is_unexplained, worse)):
-                return {check.name: None for check, mend in said if mend is not None}
-            says = f"With line {best.line} changed as its hint says, this still fails: "
-            self.left = f"{says}{', '.join(one.name for one in wrong)}." if best.line and LOOK not in best.hint else ""
-        return found
+        left = [check for check in wrong if check.name not in found]
+        if left and best in mends and LOOK not in best.hint:
+            said_of_it = self._with_this_left(best, _lower(left[0].error.message), tries.clues)
+            found |= {check.name: said_of_it for check, mend in said if mend == best}
+        return found if made_right(best) < len(after[best]) else found | self._anew(best)
 
-    def _anew(self, *told: Mend) -> dict[str, Diagnosis | None]:
+    def _anew(self, *told: Mend) -> dict[str, Diagnosis]:
         """What is said of all checks with a mend that was `told`, where a check that is run in full with it fails."""
         mending = self._mending
         for half in (one for one in told if mending.remembered(one) is None):  # no two mistakes yet
@@ -127,11 +121,6 @@ class Tutor:
                     said = diagnosis_of(both(half, other), mending.text, other.applied(text), clues, RIGHT)
                 return {check.name: said for check in checks}
         return {}
-
-    def _is_unexplained(self, check: FailedCheck) -> bool:
-        """Whether nothing but numbers is known of a check: a mend that leaves it wrong may be right by chance."""
-        is_of_numbers = check.error.comparison is not None
-        return is_of_numbers and self._texts.explained(check.error, check.call, self._texts.subject) is None
 
     def _after(self, text: str, checks: Iterable[FailedCheck]) -> dict[str, BaseException | None]:
         """What the failing example of each check raises with a text."""
