@@ -67,8 +67,8 @@ class Tutor:
         """What is said of checks when all have run, by their names, where that differs from what was said when they
         failed. Only now it is known which mends make checks right alone: on top of these, others are looked for.
 
-        A mend that makes the failing examples of more checks right takes the place of others. Where some stay wrong that
-        nothing is said of, that is said with it.
+        A mend that makes the failing examples of more checks right takes the place of others. What stays wrong with it,
+        and nothing is said of, is said with it.
         """
         found = dict[str, Diagnosis]()
         for name, (tries, helping) in self._open.items():

@@ -6,19 +6,15 @@ import re
 import sys
 import weakref
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gradekit import NoSuchCheck
 from gradekit.assignment import Assignment
-from gradekit.findings import Cause, Check, Kind, Outcome, SourceLine, Status
+from gradekit.findings import Cause, Outcome, Status
 from gradekit.judge.trivial import TRIVIAL_RESULTS
-from gradekit.plugin.lifecycle import GradingPlugin
 from gradekit.plugin.runner import grade as grade_request
 from gradekit.report.record import to_dict, validate
 from gradekit.request import GradingOptions, GradingRequest
@@ -302,13 +298,3 @@ def test_a_student_file_is_never_imported_by_the_grader(assignment: Make, submit
     text = RIGHT + f"\nimport os\nif {os.getpid()} == os.getpid(): open({str(mark)!r}, 'w').close()\n"
     assert grade(assignment(plain()), submitted(text)).status is Status.GRADED
     assert not mark.exists()
-
-
-def test_what_a_mend_leaves_wrong_is_noted_where_the_report_tells_that_mend() -> None:
-    """Not where a fact stands in its place, at another line"""
-    left, failed = "With line 16 changed as its hint says, this still fails: test_b.", Check("test_a", "", Kind.CORRECTNESS, Outcome.FAILED, 0, 1)
-    for line, notes in ((16, [left]), (1, []), (17, [])):
-        tutor, checks = SimpleNamespace(settled=dict, left=left), [replace(failed, source=SourceLine(line, ""))]
-        run = SimpleNamespace(tutor=tutor, notes=[], checks=checks, looking_for_a_cause=lambda details: nullcontext())
-        GradingPlugin._settle(SimpleNamespace(run=run))  # type: ignore[arg-type]
-        assert run.notes == notes
