@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.causes import Cause
+from gradekit.causes import IN_MEMORY, Cause
 from gradekit.compat.pytest import arguments
 from gradekit.engine.budget import Unsupported
 from gradekit.findings import Kind
@@ -80,15 +80,26 @@ def _failed_anew(run: GradingRun, subject: Subject) -> repair.FailedCheck | None
         return None
     item, design = max(designs, key=lambda one: len({pair for row in one[1].planned for pair in row.row.items()}))
     test, given = inspect.unwrap(item.obj.hypothesis.inner_test), {**_fixed(item), "submission": subject}
+
+    def tried(**arguments: Any) -> None:
+        try:
+            test(**arguments)
+        except Failure as error:
+            if error.cause is Cause.BUDGET_EXCEEDED:  # a try may use less than the submission
+                raise Unsupported(error.message) from error
+            raise
+
     deferred = Unsupported, NeedsCard, NeedsPerson
-    examples = Examples(test, run.profile, frozenset(given), deferred, begin=subject.forget_calls)
-    if examples.run_all(design.given, given):
+    examples = Examples(tried, run.profile, frozenset(given), deferred, begin=subject.forget_calls)
+    examples.run_all(design.given, given)
+    if examples.failed is None:
         FurtherInputs(subject, run.drawn).run(item.name, item.obj, design, examples, given, FurtherRun())
     if examples.failed is None:
         return None
     subject.forget_calls()
     error = examples.again(examples.failed, submission=subject)
-    if not isinstance(error, Failure) or not subject.calls:
+    is_told = isinstance(error, Failure) and (error.comparison is not None or error.cause.traits & IN_MEMORY)
+    if not is_told or not subject.calls or subject.calls[-1].observation is None:
         return None
     return _failed_check(item, (error, subject.calls[-1]), examples, examples.failed, given)
 
