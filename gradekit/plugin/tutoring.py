@@ -17,7 +17,7 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure, NeedsPerson
 from gradekit.plugin.check_points import worth
 from gradekit.plugin.check_results import explained
-from gradekit.plugin.design import DESIGN, FurtherRun, design_of, flattened, known_design
+from gradekit.plugin.design import DESIGN, FurtherRun, design_of, flattened, known_design, telling
 from gradekit.plugin.examples import Example, Examples, raised_by
 from gradekit.plugin.profiles import Limit, Profile
 from gradekit.plugin.run_state import GradingRun
@@ -67,9 +67,9 @@ def _tutor(run: GradingRun) -> Tutor:
 
 
 def _failed_anew(run: GradingRun, subject: Subject) -> repair.FailedCheck | None:
-    """Of the public checks of results that which draws calls of most kinds, run in full with another text: what fails,
-    where that is an example of its design, or of what the text's own branches and loops ask for; None where it
-    passes, and in a quick look."""
+    """Of the public checks of results that which draws calls of most kinds, run with another text: what fails, where
+    that is one of a few examples, or of those that the text's own branches and loops ask for; None where it passes,
+    and in a quick look."""
     from gradekit.plugin.further_run import FurtherInputs  # imports a solver
 
     drawn, seed = dict(run.drawn), run.request.seed
@@ -91,7 +91,8 @@ def _failed_anew(run: GradingRun, subject: Subject) -> repair.FailedCheck | None
 
     deferred = Unsupported, NeedsCard, NeedsPerson
     examples = Examples(tried, run.profile, frozenset(given), deferred, begin=subject.forget_calls)
-    examples.run_all(design.given, given)
+    few = telling([one.row for one in design.planned], repair_work.Limit.FURTHER)
+    examples.run_all([design.given[place] for place in few], given)
     if examples.failed is None:
         FurtherInputs(subject, run.drawn).run(item.name, item.obj, design, examples, given, FurtherRun())
     if examples.failed is None:

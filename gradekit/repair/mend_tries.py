@@ -238,9 +238,12 @@ class MendTries:
         return error is None
 
     def mended(self, text: str, most: int) -> int:
-        """How many examples a text makes right, at a walk: of the smallest of those least like the check's own."""
-        walked = self.walked_examples(text)
-        smallest = sorted(self._further, key=lambda one: one.elements)[:most]
+        """How many examples a text makes right, at a walk: of the smallest of each check in turn, its own first."""
+        walked, of_each = self.walked_examples(text), dict[str, list[Example]]({self.check.name: []})
+        for one in self.texts.planned:
+            of_each.setdefault(one.check, []).append(one)
+        in_turn = (one for turn in itertools.zip_longest(*of_each.values()) for one in turn if one is not None)
+        smallest = itertools.islice((one for one in in_turn if one.compares), most)
         return sum(walked.error(one) is None for one in smallest) if walked is not None else 0
 
     @cached_property

@@ -24,8 +24,8 @@ class Texts:
 
     `limits` are those of the submission's own process, `numbers` those of the handout's formulas, and `examples` gives
     what is planned for all checks and not large, whether it ran or not: for each from the smallest on. `explained` says
-    what rounding, memory or values show to be wrong in a call that failed with a text. `anew` runs a check in full with
-    a text, whose loops and branches may ask for other examples, and gives what fails.
+    what rounding, memory or values show to be wrong in a call that failed with a text. `anew` runs a check with a text,
+    whose loops and branches may ask for other examples, and gives what fails.
     """
 
     submission: Submission

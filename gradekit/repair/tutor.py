@@ -48,7 +48,7 @@ class Tutor:
         self._mending = Mending(texts.submission.text, idioms=own)
         self.work = self._mending.work
         self._said: dict[str, tuple[FailedCheck, Mend | None]] = {}  # what each check's diagnosis is about
-        self._open: dict[str, tuple[MendTries, list[Mend]]] = {}  # no mend makes these right
+        self._open: dict[str, tuple[MendTries, list[Mend], list[Mend]]] = {}  # that no mend makes right
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
         """What a mended program shows to be wrong; None where nothing does, and of a large call, for which a search
@@ -71,8 +71,9 @@ class Tutor:
         and nothing is said of, is said with it.
         """
         found = dict[str, Diagnosis]()
-        for name, (tries, helping) in self._open.items():
-            told, mend = self._of_several(tries, helping)
+        by_choice = lambda one: (not one[1][2], len(one[1][2]))  # what leaves few halves to choose from comes first
+        for name, (tries, helping, likely) in sorted(self._open.items(), key=by_choice):
+            told, mend = self._of_several(tries, helping, likely)
             self._said[name] = tries.check, mend
             found |= {name: told} if told is not None else {}
         if not any(mend for _, mend in self._said.values()):
@@ -149,12 +150,15 @@ class Tutor:
         if helping and helping[0] not in mending.in_part:
             return mending.told(helping[0], tries.clues, tries), helping[0]
         if is_refused:
-            return self._of_several(tries, helping)
-        self._open[tries.check.name] = tries, helping
+            return self._of_several(tries, helping, mending.halves(tries.in_part))
+        self._open[tries.check.name] = tries, helping, mending.halves(tries.in_part)
         return None, None
 
-    def _of_several(self, tries: MendTries, helping: Sequence[Mend]) -> tuple[Diagnosis | None, Mend | None]:
-        """What is told of two mends, the first of which has made other checks right, or is `helping` in part."""
+    def _of_several(
+        self, tries: MendTries, helping: Sequence[Mend], likely: Sequence[Mend]
+    ) -> tuple[Diagnosis | None, Mend | None]:
+        """What is told of two mends, the first of which has made other checks right, is `helping` in part, or is a
+        `likely` half."""
         first = self._mending.told_first
         if first and (known := self._mending.remembered(first)) and tries.is_right(first.applied(tries.text), True):
             return known, first
@@ -163,11 +167,11 @@ class Tutor:
         named = [mend for mend in helping if LOOK not in mend.hint]  # what nobody can name explains no half
         if named[:1] == helping[:1] != [] and (told := self._with_numbers(tries, named[0], is_half=True)) is not None:
             return told, named[0]
-        found = self._of_two(tries, halves := self._halves(tries))
+        found = self._of_two(tries, halves := self._halves(tries, likely))
         if found is not None:
             return found, self._mending.told_first
         if tries.check.kind is Kind.MEMORY:  # which is looked at last, and may be all that an edit makes right
-            seen = (mend for one, _ in self._open.values() for mend in one.in_part)
+            seen = (mend for one, *_ in self._open.values() for mend in one.in_part)
             halves = list(dict.fromkeys([*halves, *seen]))[: 2 * Limit.HALVES]
         for half in (half for half in halves if LOOK not in half.hint and tries.is_right(half.applied(tries.text))):
             if tries.holds(half) is not OtherChecks.NOT and not tries.is_by_chance(half):
@@ -196,14 +200,14 @@ class Tutor:
         said = replace(mend, sentence=f"{mend.sentence} With that put right, this is left: {left}")
         return diagnosis_of(said, self._mending.text, mend.applied(self._mending.text), clues, RIGHT_IN_PART)
 
-    def _halves(self, tries: MendTries) -> list[Mend]:
-        """The mends that may be one of two: what made another check right, then what puts memory right, then those that
-        make most of a few examples right, and what leaves the fewest elements of the failing call wrong."""
+    def _halves(self, tries: MendTries, likely: Sequence[Mend]) -> list[Mend]:
+        """The likely mends that may be one of two: what made another check right, then what puts memory right, then
+        those that make most of a few examples right, and what leaves the fewest elements of the failing call wrong."""
         first = self._mending.told_first
         mended = lambda mend: tries.mended(mend.applied(self._mending.text), Limit.SHOWN)
         helps = lambda mend: (mend == first, is_of_memory(mend, tries.clues), mended(mend))
         with survived("The look at what helps in part"):
-            best = sorted(self._mending.halves(tries.in_part), key=helps, reverse=True)
+            best = sorted([*filter(None, [first]), *likely], key=helps, reverse=True)
             return list(dict.fromkeys([*best[: Limit.HALVES - 1], *tries.in_part[:1], *best]))[: Limit.HALVES]
         return []
 
