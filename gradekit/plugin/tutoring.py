@@ -80,17 +80,8 @@ def _failed_anew(run: GradingRun, subject: Subject) -> repair.FailedCheck | None
         return None
     item, design = max(designs, key=lambda one: len({pair for row in one[1].planned for pair in row.row.items()}))
     test, given = inspect.unwrap(item.obj.hypothesis.inner_test), {**_fixed(item), "submission": subject}
-
-    def tried(**arguments: Any) -> None:
-        try:
-            test(**arguments)
-        except Failure as error:
-            if error.cause is Cause.BUDGET_EXCEEDED:  # a try may use less than the submission
-                raise Unsupported(error.message) from error
-            raise
-
     deferred = Unsupported, NeedsCard, NeedsPerson
-    examples = Examples(tried, run.profile, frozenset(given), deferred, begin=subject.forget_calls)
+    examples = Examples(test, run.profile, frozenset(given), deferred, begin=subject.forget_calls)
     few = telling([one.row for one in design.planned], repair_work.Limit.FURTHER)
     examples.run_all([design.given[place] for place in few], given)
     if examples.failed is None:

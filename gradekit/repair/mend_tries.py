@@ -68,11 +68,9 @@ class MendTries:
         the first of this check or of another; behind what goes wrong in memory, one whose values do. None where none
         does."""
         tells = lambda error: error.comparison is not None or not error.cause.traits & IN_MEMORY
-        return self._first_wrong(text, self._simplest_wrong(text), tells)
+        return self._first(text, self._simplest_wrong(text), tells)
 
-    def _first_wrong(
-        self, text: str, examples: Iterable[Example], tells: Callable[[Failure], bool]
-    ) -> MendTries | None:  # fmt: skip
+    def _first(self, text: str, examples: Iterable[Example], tells: Callable[[Failure], bool]) -> MendTries | None:
         """The same for the first of the examples that fails with a text, or one up to the first failure that `tells`
         enough, whose values are compared."""
         subject, found = self.subject_of(text), None
@@ -104,7 +102,7 @@ class MendTries:
         if self.error.comparison is not None or self.clues.lines:
             return self
         examples = itertools.islice(self._simplest_wrong(self.text), Limit.RUN_OF_OTHERS)
-        found = self._first_wrong(self.text, examples, lambda error: error.comparison is not None)
+        found = self._first(self.text, examples, lambda error: error.comparison is not None)
         return found if found is not None and found.error.comparison is not None else None
 
     def _simplest_wrong(self, text: str) -> Iterator[Example]:

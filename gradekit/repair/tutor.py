@@ -81,7 +81,7 @@ class Tutor:
         said, checks = list(self._said.values()), [check for check, _ in self._said.values()]
         mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
         if not mends or all(mend == mends[0] for _, mend in said):
-            return found | self._anew(*mends)
+            return found | (self._anew(mends[0]) if mends else {})
         text = self._mending.text
         after = {mend: self._after(mend.applied(text), checks) for mend in mends}
         made_right = lambda mend: list(after[mend].values()).count(None)
@@ -104,23 +104,21 @@ class Tutor:
             found |= {check.name: said_of_it for check, mend in said if mend == best}
         return found if made_right(best) < len(after[best]) else found | self._anew(best)
 
-    def _anew(self, *told: Mend) -> dict[str, Diagnosis]:
-        """What is said of all checks with a mend that was `told`, where a check that is run in full with it fails."""
-        mending = self._mending
-        for half in (one for one in told if mending.remembered(one) is None):  # no two mistakes yet
-            text = half.applied(mending.text)
-            with survived("The run of a check with a mend"):
-                failed, second = self._texts.anew(self._texts.subject_of(text)), mending.on_top(half)
-                if failed is None or second is None:
-                    continue
-                tries, checks = MendTries(failed, self._texts, text), [c for c, m in self._said.values() if m == half]
-                clues, other = MendTries(checks[0], self._texts, mending.text).clues, second.found(tries.clues, tries)
-                if other is None or LOOK in half.hint + other.hint:
-                    said = self._with_this_left(half, _lower(failed.error.message), clues)
-                else:
-                    both = as_one if is_one(half, other, mending.text) else of_both
-                    said = diagnosis_of(both(half, other), mending.text, other.applied(text), clues, RIGHT)
-                return {check.name: said for check in checks}
+    def _anew(self, half: Mend) -> dict[str, Diagnosis]:
+        """What is said of all checks with a mend that all need, where a check that is run anew with it fails."""
+        mending, text = self._mending, half.applied(self._mending.text)
+        with survived("The run of a check with a mend"):
+            failed, second = self._texts.anew(self._texts.subject_of(text)), mending.on_top(half)
+            if failed is None or second is None or mending.remembered(half) is not None:  # two are told already
+                return {}
+            tries, checks = MendTries(failed, self._texts, text), [c for c, m in self._said.values() if m == half]
+            clues, other = MendTries(checks[0], self._texts, mending.text).clues, second.found(tries.clues, tries)
+            if other is None or LOOK in half.hint + other.hint:
+                said = self._with_this_left(half, _lower(failed.error.message), clues)
+            else:
+                both = as_one if is_one(half, other, mending.text) else of_both
+                said = diagnosis_of(both(half, other), mending.text, other.applied(text), clues, RIGHT)
+            return {check.name: said for check in checks}
         return {}
 
     def _after(self, text: str, checks: Iterable[FailedCheck]) -> dict[str, BaseException | None]:
@@ -270,12 +268,10 @@ def _is_large(check: FailedCheck) -> bool:
     return check.error.comparison is not None and _elements(check) > Limit.WALKED_ELEMENTS
 
 
-def _of_large(
-    checks: Iterable[FailedCheck], searched: Callable[[FailedCheck], Diagnosis | None]
-) -> dict[str, Diagnosis]:  # fmt: skip
+def _of_large(checks: Iterable[FailedCheck], told: Callable[[FailedCheck], Diagnosis | None]) -> dict[str, Diagnosis]:
     """What is said of checks that waited, from the smallest call up to the first for which nothing is found."""
-    looked = ((check.name, searched(check)) for check in sorted(filter(_is_large, checks), key=_elements))
-    return {name: told for name, told in itertools.takewhile(lambda one: one[1] is not None, looked) if told}
+    looked = ((check.name, told(check)) for check in sorted(filter(_is_large, checks), key=_elements))
+    return {name: said for name, said in itertools.takewhile(lambda one: one[1] is not None, looked) if said}
 
 
 def _elements(check: FailedCheck) -> int:
