@@ -71,8 +71,7 @@ class Tutor:
         and nothing is said of, is said with it.
         """
         found = dict[str, Diagnosis]()
-        by_choice = lambda one: (not one[1][2], len(one[1][2]))  # what leaves few halves to choose from comes first
-        for name, (tries, helping, likely) in sorted(self._open.items(), key=by_choice):
+        for name, (tries, helping, likely) in self._open.items():
             told, mend = self._of_several(tries, helping, likely)
             self._said[name] = tries.check, mend
             found |= {name: told} if told is not None else {}
