@@ -11,7 +11,7 @@ class Limit:
     # what all checks of a submission with one mistake may use, and the shares of it
     WORK = 2_500_000_000
     TRIED, IN_KERNELS = 0.78, 0.17  # texts that are run, changes of kernels that are walked; the rest is for host code
-    AT_LEAST = 0.4  # for a text in which one of two mistakes is mended, where less of the whole is left
+    AT_LEAST = 0.6  # for a text in which one of two mistakes is mended, where less of the whole is left
     FOR_ONE_CHECK = 0.75  # of what is left, but at least two tries
     OF_A_CALL, OF_A_CALL_ON_HOST = 0.05, 0.1  # of what is left: of a call that takes more, few changes could be tried
     KEPT_FOR_OTHER_CALLS = 0.2  # of what is left: to try on other calls what makes the failing one right

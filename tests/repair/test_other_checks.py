@@ -264,6 +264,7 @@ def test_a_large_call_is_looked_at_when_no_other_check_has_shown_a_mend(monkeypa
     mend = Mend(Family.SUM, 1, 3, (), "Line 3 sums nothing.", "")
     told = Diagnosis(Cause.WRONG_VALUES, mend.sentence, mend.line)
     monkeypatch.setattr(Tutor, "_mended", lambda self, check: (looked.append(check.name), (told, mend))[1])
+    monkeypatch.setattr(Tutor, "_anew", lambda self, mend: {})
     error = Failure(Cause.WRONG_VALUES, "wrong", comparison=SimpleNamespace())
     check = lambda name, size: FailedCheck(name, Kind.CORRECTNESS, error, Call("f", (Input("float32", (size,), (1,)),)))
     assert tutor.diagnosis(check("large", Limit.WALKED_ELEMENTS + 1)) is None and looked == []
