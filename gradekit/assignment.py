@@ -357,7 +357,8 @@ def _defining(names: Sequence[str], path: str, known: Mapping[str, Assignment]) 
     if fitting:
         ids = ", ".join(assignment.id for assignment in fitting)
         raise AssignmentError(f"{path} fits more than one assignment ({ids}): say which with -a")
-    raise AssignmentError(f"cannot tell which assignment {path} is for: {_why(names, known)}; say which with -a")
+    own = "say which with -a, or write one for a kernel of your own with gradekit new ID --reference FILE.py:FUNCTION"
+    raise AssignmentError(f"cannot tell which assignment {path} is for: {_why(names, known)}; {own}")
 
 
 def _why(names: Iterable[str], known: Mapping[str, Assignment]) -> str:

@@ -443,6 +443,9 @@ def _of_sizes(table: Mapping[str, Any]) -> Iterator[Problem]:
     told = [part for tensor in table.get("tensors", {}).values() for part in tensor["shape"]]
     told += [str(value) for scalar in table.get("scalars", {}).values() for value in scalar["values"]]
     result = [part for result in _results(table) for part in result["shape"]]
+    if ANY_DIMENSIONS in (*told, *result) and "dims" not in table.get("sizes", {}).get(ANY_DIMENSIONS, {}):
+        message = 'do not say how many dimensions "..." stands for; write "..." = { dims = [0, 3], most = 65536 }'
+        yield Problem(("sizes",), message)
     for name, size in table.get("sizes", {}).items():
         if size.get("least", 1) > size["most"]:
             yield Problem(("sizes", name), f"has no sizes: they go from {size.get('least', 1)} to {size['most']}")
@@ -489,13 +492,14 @@ def _of_expressions(table: Mapping[str, Any]) -> Iterator[Problem]:
 def _of_scalars(table: Mapping[str, Any]) -> Iterator[Problem]:
     for name, scalar in table.get("scalars", {}).items():
         for value in scalar["values"]:
-            if scalar["type"] == "int" and (isinstance(value, float) or not _is_whole(value)):
+            if scalar["type"] == "int" and (isinstance(value, float) or not is_whole(value)):
                 needs = "which need not be whole: an int is made of sizes and whole numbers by + - * // %"
                 yield Problem(("scalars", name, "values"), f"has {value!r}, {needs}")
 
 
-def _is_whole(value: Any) -> bool:
-    return not isinstance(value, str) or not re.search(r"\*\*|\.|(?<!/)/(?!/)", value)
+def is_whole(value: Any) -> bool:
+    """Whether an expression of sizes gives whole numbers; anything but a text does."""
+    return not isinstance(value, str) or not re.search(r"\*\*|\.|\b\d+[eE]|(?<!/)/(?!/)", value)
 
 
 def _of_relations(table: Mapping[str, Any]) -> Iterator[Problem]:

@@ -146,7 +146,7 @@ def test_an_unreadable_file_of_no_known_assignment_is_the_submissions_error(cour
 @pytest.mark.parametrize(("text", "said"), [
     ("def add(x, y): pass\ndef softmax(x): pass\n", r"more than one assignment \(softmax, vector_add\): say which with -a"),
     ("def sofmax(x): pass\n", "it defines sofmax; the assignment softmax asks for softmax"),
-    ("def zzz(x): pass\n", "it defines none of softmax, add; say which with -a"),
+    ("def zzz(x): pass\n", "it defines none of softmax, add; say which with -a, or .*own with gradekit new ID --reference FILE.py:FUNCTION"),
 ])  # fmt: skip
 def test_entries_of_several_of_none_or_nearly_of_one_are_told_with_the_way_out(course: Path, text: str, said: str) -> None:
     with pytest.raises(AssignmentError, match=said):

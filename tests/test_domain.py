@@ -69,6 +69,15 @@ def test_a_size_that_the_result_alone_has_is_refused(tmp_path: Path) -> None:
         read(tmp_path, SCALE.replace('"2 * N"', '"2 * N", "B"').replace("sizes.N", "sizes.B = { most = 9 }\nsizes.N"))
 
 
+def test_a_shape_with_dimensions_that_have_no_name_needs_their_number(tmp_path: Path) -> None:
+    unnamed = SCALE.replace('shape = ["M", "N"]', 'shape = ["...", "M", "N"]')
+    for sizes in ("", 'sizes."..." = { most = 9 }\n'):
+        with pytest.raises(domain.DomainError, match=r'scale.sizes do not say how many dimensions "..." stands for'):
+            read(tmp_path, unnamed.replace("sizes.M", f"{sizes}sizes.M"))
+    told = unnamed.replace("sizes.M", 'sizes."..." = { dims = [0, 2], most = 9 }\nsizes.M')
+    assert read(tmp_path, told)["scale"].sizes["..."].dims == (0, 2)
+
+
 def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
     with pytest.raises(domain.DomainError, match="not valid TOML"):
         read(tmp_path, SCALE.replace("limits", "limits = ["))

@@ -12,7 +12,7 @@ from gradekit.authoring.handout import BEGIN, END, handout
 from gradekit.authoring.python_text import tests as tests_of
 from gradekit.authoring.python_text import titles_and_points
 from gradekit.authoring.signature import Signature
-from gradekit.domain import load
+from gradekit.domain import ANY_DIMENSIONS, load
 
 STAFF = {
     "staff.answer.py": "solution.py", "staff.edits.toml": "mistakes.toml", "staff.more_tests.py": "test_ID_hidden.py"
@@ -64,7 +64,8 @@ def from_reference(id: str, found: Signature, reference: str) -> dict[str, str]:
     words = {
         "ID": id, "ENTRY": found.name, "SUMMARY": found.summary, "TITLE": id.replace("_", " ").capitalize(),
         "ARGUMENTS": ", ".join(found.takes), "DOMAIN": "\n".join(_domain(found)), "BEGIN": BEGIN, "END": END,
-        "FIRST": found.sizes[0] if found.sizes else "N", "UP_TO": f", up_to={found.up_to}" if found.up_to else "",
+        "ROW": found.named[0], "AROUND": ", ".join(f'"{name}": AROUND_POWERS' for name in found.named),
+        "UP_TO": f", up_to={found.up_to}" if found.up_to else "",
         "CLAIM": f", {found.up_to.partition('(')[0]}" if found.up_to else "",
     }  # fmt: skip
     files = {f"assignments/{id}/reference.py": reference}
@@ -94,7 +95,8 @@ def _domain(found: Signature) -> Iterator[str]:
     yield f"\n[{found.name}.sizes]"
     drawn = DRAWN[min(len(found.sizes), len(DRAWN)) - 1]
     for name in found.sizes:
-        yield f"{name} = {{ most = {MOST}, drawn = {drawn} }}"
+        key, dims = ('"..."', "dims = [0, 3], ") if name == ANY_DIMENSIONS else (name, "")
+        yield f"{key} = {{ {dims}most = {MOST}, drawn = {drawn} }}"
     for kind, tables in (("tensors", found.tensors), ("scalars", found.scalars)):
         for name, table in tables.items():
             yield f"\n[{found.name}.{kind}.{name}]"

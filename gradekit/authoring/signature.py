@@ -3,7 +3,7 @@
 docs/instructors.md has examples. A tensor is a dtype (float32, float16 and bfloat16 where none is said), a shape in
 brackets, a range of whole numbers, "in place" or "out" where the call may write it, and "or None" where it may be left
 out; "= EXPRESSION" is a number that sizes decide; what follows "if" is a limit of the sizes. Places may be those of any
-equal elements. int, float and bool are numbers, drawn from their default. The reference is read, not imported.
+equal elements. int and float are numbers, drawn from their default, bool is both. The reference is read, not imported.
 """
 
 import ast
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradekit.assignment import UsageError
-from gradekit.domain import names_in
+from gradekit.domain import ANY_DIMENSIONS, evaluate, is_whole, names_in
 
 Ask = Callable[[str], str]  # asks for an annotation that is not there: given a question, answers with its text
 
 _RANGE = r"(?P<least>[^.]+)\.\.(?P<most>.+?)"
 _TENSOR = re.compile(rf"\s*(?P<dtype>\w+)?\s*\[(?P<shape>[^\]]*)\]\s*(?:{_RANGE})?\s*(?P<how>in place|out|or None)?\s*")
-_NUMBERS = {"int": 1, "float": 1.0, "bool": None}
+_NUMBERS = ("int", "float", "bool")
 
 
 @dataclass
@@ -38,9 +38,16 @@ class Signature:
 
     @property
     def sizes(self) -> list[str]:
-        """The names of sizes, in the order in which shapes have them."""
+        """The names of sizes, "..." among them, in the order in which shapes have them."""
         parts = [part for table in (*self.tensors.values(), *self.results) for part in table["shape"]]
-        return list(dict.fromkeys(name for part in parts for name in sorted(names_in(part))))
+        return list(dict.fromkeys(name for part in parts for name in _sizes_in(part)))
+
+    @property
+    def named(self) -> list[str]:
+        """The sizes that a check lists: those of dimensions with a name, the last of the first tensor first."""
+        found = [name for name in self.sizes if name != ANY_DIMENSIONS]
+        first = [name for part in next(iter(self.tensors.values()), {"shape": []})["shape"] for name in _sizes_in(part)]
+        return sorted(found, key=lambda name: name != (first or found)[-1]) or self.sizes or ["N"]
 
 
 def signature(text: str, name: str, ask: Ask) -> Signature:
@@ -58,7 +65,12 @@ def signature(text: str, name: str, ask: Ask) -> Signature:
         said = _said(argument.annotation) or ask(f"{argument.arg}: a shape such as [M, N], or int, float or bool")
         found.arguments.append(argument.arg)
         found.takes.append(argument.arg if default is None else f"{argument.arg}={ast.unparse(default)}")
+        kind = said.strip()
+        if kind in ("int", "float") and not isinstance(default, ast.Constant):
+            said = f"= {ask(f'{argument.arg}: a number that calls pass, as its default or as = 1e-5')}"
         _add(found, argument.arg, said, default.value if isinstance(default, ast.Constant) else None)
+        if kind == "float":
+            found.scalars[argument.arg]["type"] = kind
     if not any("written" in tensor for tensor in found.tensors.values()):
         results = _said(function.returns) or ask(f"what {name} returns: a shape such as [M, N]")
         said, found.up_to = _free(results, found)
@@ -88,13 +100,25 @@ def _add(found: Signature, name: str, annotation: str, default: Any) -> None:
     said, _, limit = annotation.partition(" if ")
     found.limits += [limit.strip()] if limit else []
     if said.strip() in _NUMBERS:
-        number = default if default is not None else _NUMBERS[said.strip()]
-        values = [True, False] if said.strip() == "bool" else [number]
+        values = [True, False] if said.strip() == "bool" else [default]
         found.scalars[name] = {"type": said.strip(), "values": values}
     elif said.strip().startswith("="):
-        found.scalars[name] = {"type": "int", "values": [said.strip()[1:].strip()]}
+        found.scalars[name] = _computed(name, said.strip().lstrip("= "))
     else:
         found.tensors[name] = _tensor(name, said)
+
+
+def _computed(name: str, expression: str) -> dict[str, Any]:
+    """A scalar that sizes decide, or that is one number."""
+    try:
+        value = expression if names_in(expression) else evaluate(expression, {})
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+    return {"type": "int" if is_whole(expression) else "float", "values": [value]}
+
+
+def _sizes_in(part: str) -> list[str]:
+    return [part] if part == ANY_DIMENSIONS else sorted(names_in(part))
 
 
 def _free(said: str, found: Signature) -> tuple[str, str]:

@@ -1,9 +1,10 @@
 """The part of a check after its covering design: calls for what the design has not seen of the submission."""
 
+import contextlib
 import functools
 import itertools
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,17 +77,18 @@ class FurtherInputs:
         self._check, far = check, self._keeps or self._first.get(kind_of(check, draws)) == check
         self._host = HostInputs(HostBranches(self._explore, self._names, self._paths, by_layout=self._asks), far)
         self._kernels = KernelInputs(self._constants, far)
-        try:
-            rounds = self._rounds(self._in_views(draws), found, name)
-            for call in itertools.chain(rounds, self._long(draws, found, name)):
-                self._run_one(call, name, examples, fixtures, found)
-                if examples.failed is not None:
-                    return
+        for calls in (self._rounds(self._in_views(draws), found, name), self._long(draws, found, name)):
+            with _noting(found):
+                for call in calls:
+                    self._run_one(call, name, examples, fixtures, found)
+                    if examples.failed is not None:
+                        return
+        with _noting(found):
             self._see_kernels()
             found.shortage = self._longest.shortage(check, draws, self._traced())
-            found.branches = self._seen_and_unseen(draws, found)
-        except Exception as error:  # noqa: BLE001  (what is made up of a submission must not end its check)
-            found.branches = {"untried": _told([(None, f"further calls could not be worked out ({_named(error)})")])}
+        with _noting(found):
+            found.branches = self._seen_and_unseen(draws)
+        found.branches |= {"untried": _told(found.untried)} if found.untried else {}
 
     def _run_one(
         self, call: FurtherCall, name: str, examples: Examples, fixtures: dict[str, Any], found: FurtherRun
@@ -112,27 +114,30 @@ class FurtherInputs:
         for turn in range(Limit.ROUNDS):
             before = len(found.ran)
             forms = self._traced()
-            special = [] if turn else [*itertools.islice(looked_up(draws, forms, self._text.keys), Limit.LOOKED_UP)]
-            usual = next((form for form in forms if fits(draws, form) and form.elements), None)
-            if usual is not None and not turn:
-                special += one_size_apart(draws, usual) if self._keeps else ()
-                special += far_apart(draws, usual, [k[-1] for k in _far(draws) if self._first.get(k) == self._check])
-            if draws.upstream and not turn:
-                half = next((form for form in forms if fits(draws, form) and self._subject.keeps_half(form.key)), None)
-                special += beyond_half(draws, half) if half is not None else ()
-            calls = self._host.further(draws, [*forms, *self._in_part(draws, forms)])
+            special = [] if turn else _listed(found, self._special, draws, forms)
+            calls = _listed(found, self._host.further, draws, [*forms, *self._in_part(draws, forms)])
             self._usual |= set() if turn else {path.way for path in self._host.paths}
             self._see_kernels()
-            calls = [*self._kernels.decided(draws, forms, self._host.paths), *calls]
-            repeats = self._kernels.repeats(draws, self._host.paths)
-            again = [] if turn else [*repeats, *self._kernels.begun(draws, forms)]
-            calls += self._kernels.further(draws, forms, self._host.paths)
+            calls = [*_listed(found, self._kernels.decided, draws, forms, self._host.paths), *calls]
+            repeats = _listed(found, self._kernels.repeats, draws, self._host.paths)
+            again = [] if turn else [*repeats, *_listed(found, self._kernels.begun, draws, forms)]
+            calls += _listed(found, self._kernels.further, draws, forms, self._host.paths)
             now = [call for call in calls if call.purpose != Purpose.VARIED]
             yield from self._afforded([*special, *now, *again], found, name, Limit.ROUNDS - 1 - turn)
             if turn == Limit.ROUNDS - 1 or len(found.ran) == before:
                 last = [call for call in calls if call not in now]
                 yield from self._afforded([*self._varied(draws), *last], found, name, 0)
                 return
+
+    def _special(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
+        """Those of the first round alone, whatever decides."""
+        yield from itertools.islice(looked_up(draws, forms, self._text.keys), Limit.LOOKED_UP)
+        fitting = [form for form in forms if fits(draws, form)]
+        for usual in [form for form in fitting if form.elements][:1]:
+            yield from one_size_apart(draws, usual) if self._keeps else ()
+            yield from far_apart(draws, usual, [k[-1] for k in _far(draws) if self._first.get(k) == self._check])
+        half = next((form for form in fitting if draws.upstream and self._subject.keeps_half(form.key)), None)
+        yield from beyond_half(draws, half) if half is not None else ()
 
     def _in_part(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[TracedForm]:
         """The largest call, with fewer of its gradients asked for: where host code asks which, it may decide then what
@@ -223,7 +228,7 @@ class FurtherInputs:
             self._forms[key] = TracedForm(key, f.entry, f.args, f.wanted, f.upstream)
         return [self._forms[key] for key in made if key not in self._uncompared]
 
-    def _seen_and_unseen(self, draws: Draws, found: FurtherRun) -> dict[str, Any]:
+    def _seen_and_unseen(self, draws: Draws) -> dict[str, Any]:
         """The check's part of the ledger: which ways of each line its calls went, and which none of them has."""
         ways: dict[int | None, dict[str, bool]] = {}
         for line, what, seen in [*self._host.decisions(draws), *self._kernels.decisions()]:
@@ -236,7 +241,6 @@ class FurtherInputs:
                 for line, own in sorted(ways.items(), key=lambda one: one[0] or 0)
             ],
             "unfollowed": _told([*self._text.unfollowed(lost), *sorted(opaque), *few]),
-            "untried": _told(found.untried),
         }
         return {name: told for name, told in data.items() if told}
 
@@ -245,6 +249,26 @@ class FurtherInputs:
             return self._subject.explore(Form(form.entry, form.args, form.wanted))
         except TraceError:
             return None
+
+
+@contextlib.contextmanager
+def _noting(found: FurtherRun) -> Iterator[None]:
+    """Notes an error of gradekit's own over what it makes up of a submission: the check and its other calls go on."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        told = f"some further calls could not be worked out, by no fault of yours ({_named(error)})"
+        found.untried[None, told] = None
+
+
+def _listed(
+    found: FurtherRun, make: Callable[..., Iterable[FurtherCall]], *arguments: Any
+) -> list[FurtherCall]:
+    """The calls that `make` gives; those up to an error of its own."""
+    calls: list[FurtherCall] = []
+    with _noting(found):
+        calls.extend(make(*arguments))
+    return calls
 
 
 def _told(named: Iterable[tuple[int | None, str]]) -> list[dict[str, Any]]:

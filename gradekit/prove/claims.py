@@ -559,7 +559,8 @@ class Coverage:
         places = (touch.place,) if flat else touch.coordinates
         if places is None:
             return None
-        equations = [*zip(places, elements, strict=True)]
+        still = self._still(launched, touch, counters)
+        equations = [(still.term(place), element) for place, element in zip(places, elements, strict=True)]
         try:
             found = witness(equations, counters)
         except NoWitness:
@@ -569,6 +570,13 @@ class Coverage:
         limits = [found[p.atom or ""] < g for p, g in zip(PROGRAM, launched.started.grid, strict=True)]
         same = [equal(simple.term(put.term(address)), element) for address, element in equations]
         return both(*map(simple.truth, (*ranges, *limits)), *same, simple.truth(put.truth(touch.access.active)))
+
+    def _still(self, launched: LaunchClaims, touch: Touch, counters: Sequence[Atom]) -> Substitution:
+        """Puts 0 in place of counters that are 0 wherever it stores: of equal steps, as of rows and columns where a row
+        has one element, a guess would take either."""
+        where = launched.where(touch.access)
+        zero = (c for c in counters if self.solver.follows(where, equal(of_atom(c), ZERO)))
+        return Substitution(dict.fromkeys((c.key for c in zero), ZERO).get)
 
     def _bounds(self, flat: bool) -> list[Truth]:
         if flat:

@@ -52,9 +52,16 @@ def in_words(record: Mapping[str, Any]) -> str:
     parts = [counted(found["examples"], "example")]
     parts += [f"{counted(found['proved'], 'claim')} proved"] if found["proved"] else []
     parts += [f"{found['exact']:,} {formula} in exact arithmetic"] if found["exact"] else []
-    ways = len(found["unseen"])
-    unseen = f"; {counted(ways, 'outcome')} of its branches never occurred" if ways else ""
-    return f"This score rests on {', '.join(parts)}{unseen}."
+    return f"This score rests on {', '.join(parts)}."
+
+
+def not_seen(record: Mapping[str, Any]) -> str:
+    """A line for a report: the first of what nothing has looked at, and how many more there are; "" for none."""
+    if not (named := unsure(record)):
+        return ""
+    if more := len(named) - 1:
+        return f"Left open, and nothing for you to change: {named[0]} (and {more} more)."
+    return f"Left open, and nothing for you to change: {named[0]}."
 
 
 def unsure(record: Mapping[str, Any]) -> list[str]:

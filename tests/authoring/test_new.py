@@ -32,7 +32,7 @@ def new(folder: Path, *args: str, typed: str = "") -> str:
     return result.output
 
 
-@pytest.mark.parametrize("name", ["embedding", "histogram", "scaled_", "topk", "first", "kept"])
+@pytest.mark.parametrize("name", ["embedding", "histogram", "scaled_", "topk", "first", "kept", "normed"])
 def test_an_assignment_from_a_reference_has_nothing_to_mend(tmp_path: Path, name: str) -> None:
     output = new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
     assert "left to do" not in output
@@ -65,6 +65,36 @@ def test_limits_defaults_what_may_be_missing_and_what_is_left_free_come_from_ann
     assert "up_to=ties(call[0], dim=0, result=0)" in (folder / "first" / "test_first.py").read_text()
     assert (folder / "kept" / "test_kept.py").read_text().count("up_to=any_order()") == 4
     assert "def scaled_(x, factor=2.0, negative=False):" in (folder / "scaled_" / "starter.py").read_text()
+
+
+def test_dimensions_without_a_name_are_none_to_three_and_the_checks_are_about_each_size_with_one(tmp_path: Path) -> None:
+    for name in ("normed", "scaled_"):
+        new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
+    folder = tmp_path / "assignments"
+    normed = domain_of(folder / "normed" / "domain.toml")["normed"]
+    assert normed.sizes["..."].dims == (0, 3) and normed.sizes["..."].drawn > 1
+    assert 'sizes={"N": AROUND_POWERS}' in (folder / "normed" / "test_normed.py").read_text()
+    assert 'sizes={"N": AROUND_POWERS, "M": AROUND_POWERS}' in (folder / "scaled_" / "test_scaled_.py").read_text()
+    hidden = tmp_path / "solutions" / "scaled_" / "test_scaled__hidden.py"
+    assert 'sizes={"N": [511, 513, 1000, 2049]}' in hidden.read_text()
+
+
+@pytest.mark.sample(1)
+def test_a_kernel_that_leaves_all_rows_but_the_first_fails_where_dimensions_have_no_name(tmp_path: Path) -> None:
+    new(tmp_path, "normed", "--reference", f"{tmp_path / 'refs.py'}:normed")
+    (path := tmp_path / "submission.py").write_text(TEXTS["first_row_alone"])
+    (check,) = grade(load(tmp_path / "assignments" / "normed"), path, keyword="test_contiguous", shrink=False).checks
+    assert check.outcome is Outcome.FAILED
+
+
+def test_a_number_is_of_the_type_that_is_said_or_that_it_has(tmp_path: Path) -> None:
+    eps = signature(REFERENCES, "normed", asked).scalars["eps"]
+    assert eps == {"type": "float", "values": [1e-5]}
+    for typed in ("= 1", "0.5", "N // 2"):
+        assert signature(REFERENCES, "moved", lambda question, typed=typed: typed).scalars["by"]["type"] == "float"
+    (tmp_path / "refs.py").write_text(REFERENCES)
+    result = CliRunner().invoke(main, ["new", "moved", "--reference", f"{tmp_path / 'refs.py'}:moved"])
+    assert result.exit_code == 2 and "does not say by: a number that calls pass" in result.output
 
 
 HISTOGRAM = TEXTS["histogram"]
@@ -104,6 +134,7 @@ def test_what_annotations_leave_out_is_asked_for() -> None:
     ('def f(x: "M, N") -> "[M]": pass', 'x: .M, N. is no tensor; write one as "'),
     ("def f(x:", "line 1"),
     ('def f(x: "[M]") -> "[M], int64 [M] places in y": pass', "places in 'y', which is no argument"),
+    ('def f(x: "[N]", eps: "= 1e-") -> "[N]": pass', "eps: '1e-' is no expression"),
     ('def f(x: "int64 [N] 0..B - 1", bins: "= B") -> "[B]": pass', "the result: say its dtype"),
 ])
 def test_a_reference_that_cannot_be_read_is_told(text: str, told: str) -> None:

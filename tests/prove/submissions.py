@@ -22,6 +22,7 @@ TEXT_BLOCK = HEAD.replace(
     "n = out.numel()\n", "n = out.numel()\n    block = 1024 if len(str(n)) < 8 else 512\n"
 ).replace("BLOCK=1024", "BLOCK=block")
 
+ROWS = beside(__file__)["rows"]
 UNMASKED_LOAD = beside(__file__)["unmasked_load"]
 MIXED_ATOMICS = HEAD.replace(
     "    tl.store(out + offsets, tl.load(x + offsets, mask=mask) + tl.load(y + offsets, mask=mask), mask=mask)",

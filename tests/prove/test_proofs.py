@@ -61,6 +61,15 @@ def test_a_result_in_the_memory_order_of_its_input_can_be_asked_about(decide):
     assert decide(submissions.LIKE_ITS_INPUT, ProofBudget()).counts["proved"] >= 6
 
 
+def test_every_element_of_rows_of_one_element_is_written_and_a_check_says_what_prove_does(tmp_path):
+    """Where a row has one element, a step to the next row and one to the next column are as long"""
+    chain = get("fused_chain")
+    for budget in (CHECK, ProofBudget()):
+        found = decided(tmp_path, submissions.ROWS, chain, chain.domain["fused_chain"], budget)
+        assert {verdict.kind: verdict.verdict for verdict in found.verdicts}["covered"] == "proved", budget
+        assert found.counts["open"] == found.counts["refuted"] == 0
+
+
 def test_sizes_that_are_computed_out_of_sight_prove_nothing(decide):
     found = decide(submissions.FROM_OUTSIDE)
     assert not found.failures

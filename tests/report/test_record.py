@@ -14,7 +14,7 @@ from gradekit.report import proofs
 from gradekit.report.changes import changes, sentence
 from gradekit.report.proofs import OPEN, summary
 from gradekit.report.record import dumps, from_dict, plain, schema, to_dict, validate, write
-from gradekit.report.rests_on import in_words, rests_on, unsure
+from gradekit.report.rests_on import in_words, not_seen, rests_on, unsure
 from gradekit.report.terminal import Look, render
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record, report
@@ -174,10 +174,23 @@ def test_a_line_says_it_and_what_nothing_has_looked_at_is_named() -> None:
     unfollowed = {"line": 4, "what": "text made of a size"}
     record = {"rests_on": rests_on([*CHECKS, check(coverage={"branches": {"unfollowed": [unfollowed]}})])}
     assert in_words(record) == (
-        "This score rests on 17 examples, 9 claims proved, 2 formulas right in exact arithmetic; "
-        "1 outcome of its branches never occurred."
+        "This score rests on 17 examples, 9 claims proved, 2 formulas right in exact arithmetic."
     )
+    assert not_seen(record) == "Left open, and nothing for you to change: line 4: text made of a size (and 1 more)."
+    alone = {"rests_on": {"unseen": [UNSEEN]}}
+    assert not_seen(alone) == (
+        "Left open, and nothing for you to change: line 7: no call in which N % 251 == 250 is true."
+    )
+    assert not_seen({}) == ""
     assert unsure(record) == ["line 4: text made of a size", "line 7: no call in which N % 251 == 250 is true"]
+
+
+def test_a_terminal_names_what_could_not_be_looked_at() -> None:
+    untried = {"line": None, "what": "some further calls could not be worked out, by no fault of yours (IndexError)"}
+    seen = replace(PASSED, details={"coverage": {"branches": {"untried": [untried]}}})
+    shown = render(record(seen), Look(width=200))
+    assert f"Left open, and nothing for you to change: {untried['what']}." in shown
+    assert "Left open" not in render(record(PASSED), Look(width=200))
 
 
 def test_what_one_check_has_seen_is_seen_and_the_same_words_of_another_line_are_not() -> None:
