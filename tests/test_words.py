@@ -60,7 +60,7 @@ def test_the_page_of_messages_has_every_sentence() -> None:
     for said in (  # of a diagnosis, of a failure, of a rule and of an operator, whose advice stands behind
         "- Every element is 0.\n",
         "- {1} has shape {2}, and must have {3}.\n",
-        "- Line $line is one off: `$it`, where 1 belongs and not 2, for the end of the row. / the next one stands one place on",
+        "- Line $line has `$it` where another line has `$H * $N` and adds to that. / multiply it by $N here, too",
         "- has the strides `{1}` and `{2}` in each other's place. / exchange the two: an index goes with the stride",
     ):
         assert said in text, said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import ChainMap, Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -58,6 +58,7 @@ class HostWalk(Walk):
         super().__init__(meter, Substitution.of([tuple(news.items())]) if news else None, Watched())
         self.source, self.launches = source, launches
         self.values, self.names = self.watched.values, self.watched.names
+        self.operators: dict[str, Differentiable] = {}  # by what torch calls them
 
     @cached_property
     def module(self) -> Names:
@@ -72,20 +73,29 @@ class HostWalk(Walk):
             elif isinstance(node, (ast.ClassDef, ast.Assign, ast.AnnAssign)):
                 with suppress(NotWalked, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
                     self._visited(node, names)
-        for name in self._operators(names):
-            names[name] = self._operator(names[name], names)
+        for name, known in self._operators(names):
+            path = f"torch.ops.{known.replace('::', '.')}"
+            names[name] = self.operators[path] = self._operator(names[name], known, names)
         return names
 
-    def _operators(self, names: Names) -> list[str]:
+    def _operators(self, names: Names) -> Iterator[tuple[str, str]]:
+        """Each with the name that it is registered by."""
         found = [node for node in self.source.tree.body if isinstance(node, ast.FunctionDef) and node.name in names]
-        return [node.name for node in found if is_decorated(node, "triton_op", "custom_op")]
+        for node in (one for one in found if is_decorated(one, "triton_op", "custom_op")):
+            parts = (getattr(part, "value", None) for one in node.decorator_list for part in ast.walk(one))
+            yield node.name, next((part for part in parts if isinstance(part, str)), "")
 
-    def _operator(self, forward: HostFunction, names: Names) -> Differentiable:
+    def _operator(self, forward: HostFunction, known: str, names: Names) -> Differentiable:
         name, given = getattr(forward.node, "name", ""), dict[str, ast.expr]()
         for node in self.source.tree.body:
             call = node.value if isinstance(node, ast.Expr) else None
-            if isinstance(call, ast.Call) and called(call) == f"{name}.register_autograd":
-                given = {"backward": call.args[0]} if call.args else {}
+            if not isinstance(call, ast.Call) or called(call).rpartition(".")[2] != "register_autograd":
+                continue
+            of, args = called(call).removesuffix(".register_autograd"), call.args
+            if of != name and args:  # torch.library's, which is given the operator or its name
+                of, args = self.source.of(args[0]).strip("\"'"), args[1:]
+            if of in (name, known):
+                given = {"backward": args[0]} if args else {}
                 given |= {one.arg: one.value for one in call.keywords if one.arg}
         functions = {key: names.get(value.id) for key, value in given.items() if isinstance(value, ast.Name)}
         backward, setup = functions.get("backward"), functions.get("setup_context")
@@ -236,14 +246,17 @@ class HostWalk(Walk):
         return HostFunction(node, names)
 
     def _listcomp(self, node: ast.ListComp | ast.GeneratorExp, names: Names) -> list[Any]:
-        if len(node.generators) != 1:
-            raise NotWalked("a list of several loops")
-        (loop,), found, inner = node.generators, list[Any](), dict(names)
+        inner = [names]
+        for loop in node.generators:
+            inner = [turn for known in inner for turn in self._turns(loop, known)]
+        return [self.value(node.elt, known) for known in inner]
+
+    def _turns(self, loop: ast.comprehension, names: Names) -> Iterator[Names]:
         for value in items(self.value(loop.iter, names)):
-            self.bind(loop.target, value, inner)
-            if all(self.decided(self.value(test, inner)) for test in loop.ifs):
-                found.append(self.value(node.elt, inner))
-        return found
+            self.meter.spend(0, Limit.EVALUATION)
+            self.bind(loop.target, value, known := dict(names))
+            if all(self.decided(self.value(test, known)) for test in loop.ifs):
+                yield known
 
     _generatorexp = _listcomp
 
@@ -278,6 +291,8 @@ class HostWalk(Walk):
             return computed(FUNCTIONS[function.path], args, given, self.meter)
         if isinstance(function, Dotted) and function.path.startswith(("torch.cuda.", "triton.runtime.")):
             return function
+        if isinstance(function, Dotted) and function.path in self.operators:
+            return self._applied(self.operators[function.path], [*args, *given.values()])
         raise NotWalked(f"a call of {getattr(function, 'path', type(function).__name__)}")
 
     def _method(self, of: Any, name: str, args: list[Any], given: dict[str, Any]) -> Any:

@@ -32,7 +32,7 @@ from gradekit.interpreter.tile_values import (
     spread,
     tile_of,
 )
-from gradekit.interpreter.vocabulary import FUNCTIONS, combined, sizes_of
+from gradekit.interpreter.vocabulary import FUNCTIONS, combined, scanned, sizes_of
 from gradekit.interpreter.walk import Code, Names, Returned, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import dotted
 
@@ -323,6 +323,11 @@ class KernelWalk(Walk):
             raise NotWalked("a reduction by something else")
         return combined(input, axis, lambda *parts: self._own(combine_fn, parts, {}))
 
+    def _scan(self, input: Any, axis: int, combine_fn: Any, reverse: bool = False) -> Any:
+        if not isinstance(combine_fn, ast.FunctionDef):
+            raise NotWalked("a scan by something else")
+        return scanned(input, axis, lambda *parts: self._own(combine_fn, parts, {}), reverse)
+
     def _program_id(self, axis: int) -> Tensor:
         x, y, _ = self.grid
         linear = torch.arange(self.count) % self.programs
@@ -372,6 +377,7 @@ class KernelWalk(Walk):
 _SPECIAL = {
     "program_id": "_program_id", "num_programs": "_num_programs", "load": "_load", "store": "_store",
     "atomic_add": "_add", "atomic_max": "_max", "atomic_min": "_min", "reduce": "_reduce",
+    "associative_scan": "_scan",
 }  # fmt: skip
 """The functions of tl that need more than their arguments, by what gives them."""
 

@@ -1,5 +1,6 @@
 """Values of a kernel for all programs at once: a tensor has the programs as its first dimension (or 1, where all have
-the same), then the tile's own; a Python number is the same for all. Integers are int64, whatever they are in Triton."""
+the same), then the tile's own; a Python number is the same for all. Integers are int64, whatever they are in Triton,
+but for uint32, which generators of random numbers let overflow."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 DTYPES = {
     "float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64,
     "int1": torch.bool, "int8": torch.int64, "int16": torch.int64, "int32": torch.int64, "int64": torch.int64,
-    "uint8": torch.int64, "uint32": torch.int64, "uint64": torch.int64,
+    "uint8": torch.int64, "uint32": torch.uint32, "uint64": torch.int64,
     "fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64,
     "i32": torch.int64, "i64": torch.int64,
 }  # fmt: skip
@@ -114,7 +115,11 @@ def computed(op: str, left: Any, right: Any) -> Any:
     if not isinstance(left, Tensor) and not isinstance(right, Tensor):
         return _of_numbers(op, left, right)
     left, right = aligned(left, right)
-    return _ON_TILES[op](left, right)
+    if torch.uint32 not in (getattr(left, "dtype", None), getattr(right, "dtype", None)):
+        return _ON_TILES[op](left, right)
+    wide = (one.long() if isinstance(one, Tensor) and is_integer(one) else one for one in (left, right))
+    found = _ON_TILES[op](*wide)
+    return found if found.is_floating_point() or found.dtype is torch.bool else (found & 0xFFFFFFFF).to(torch.uint32)
 
 
 def _moved(op: str, left: Any, right: Any) -> TilePointer:

@@ -27,13 +27,18 @@ def _product(word: Tensor, factor: int) -> tuple[Tensor, Tensor]:
     return high >> 16, ((high & 0xFFFF) << 16) | (low & 0xFFFF)
 
 
-def randint4x(seed: Any, offset: Any, n_rounds: int = _ROUNDS) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def randint4x(seed: Any, offset: Any, n_rounds: int = _ROUNDS) -> tuple[Tensor, ...]:
     """Four tiles of random words for each offset."""
     counter = tile_of(offset).long()
-    a, b = counter & _WORD, (counter >> 32) & _WORD
-    c = d = torch.zeros_like(a)
-    key = tile_of(seed).long() if isinstance(seed, Tensor) else torch.tensor([int(seed)])
-    key = key.reshape(key.shape[:1] + (1,) * (counter.dim() - 1)) if key.dim() < counter.dim() else key
+    return philox(seed, counter, counter >> 32, 0, 0, n_rounds)
+
+
+def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: int = _ROUNDS) -> tuple[Tensor, ...]:
+    """The four words that rounds make of those of a counter."""
+    words = torch.broadcast_tensors(*(tile_of(one).long() & _WORD for one in (c0, c1, c2, c3)))
+    a, b, c, d = words
+    key = tile_of(seed).long()
+    key = key.reshape(key.shape[:1] + (1,) * (a.dim() - 1)) if key.dim() < a.dim() else key
     k, j = key & _WORD, (key >> 32) & _WORD
     for _ in range(min(n_rounds, _ROUNDS)):
         high_c, low_c = _product(c, _FACTORS[1])
@@ -230,6 +235,18 @@ def _histogram(input: Tensor, num_bins: int, mask: Tensor | None = None) -> Tens
     return found.scatter_add_(1, (input % num_bins).long(), counted.int())
 
 
+def _sort(x: Tensor, dim: int | None = None, descending: bool = False) -> Tensor:
+    return x.sort(dimension(x, -1 if dim is None else dim), descending=descending).values
+
+
+def _gather(src: Tensor, index: Tensor, axis: int) -> Tensor:
+    at, programs = dimension(src, axis), max(src.shape[0], index.shape[0])
+    src, index = (one.expand(programs, *one.shape[1:]) for one in (src, index))
+    if bool((index < 0).any() | (index >= src.shape[at]).any()):
+        raise NotWalked("an index that a tile lacks")
+    return src.gather(at, index.long())
+
+
 def _like(value: float) -> Callable[..., Tensor]:
     return lambda input, **_: torch.full_like(input, value)
 
@@ -264,7 +281,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cdiv": lambda x, y: computed("//", computed("+", x, computed("-", y, 1)), y),
     "expand_dims": _expand_dims, "split": lambda a: (a[..., 0], a[..., 1]), "join": _join,
     "cumsum": _running(torch.cumsum), "cumprod": _running(torch.cumprod), "softmax": _softmax, "pow": _power,
-    "histogram": _histogram, "make_tensor_descriptor": descriptor, "make_block_ptr": _block_pointer,
+    "histogram": _histogram, "sort": _sort, "gather": _gather, "flip": lambda x, dim=-1: x.flip(dimension(x, dim)),
+    "make_tensor_descriptor": descriptor, "make_block_ptr": _block_pointer,
     "advance": TileBlocks.advanced,
     "fma": lambda x, y, z: computed("+", computed("*", x, y), z),
     **dict.fromkeys(("div_rn", "fdiv"), lambda x, y, **_: computed("/", x, y)),
@@ -274,6 +292,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         ("assume", "static_assert", "static_print", "device_assert", "debug_barrier"), lambda *_, **__: None
     ),
     "rand": rand, "rand4x": rand4x, "randint": randint, "randint4x": randint4x, "randn": randn,
+    "philox": philox, "uint_to_uniform_float": _uniform,
     "int": int, "float": float,
 }  # fmt: skip
 """What needs no more than its arguments."""
@@ -293,3 +312,17 @@ def combined(tile: Any, axis: int | None, combine: Callable[..., Any]) -> Any:
         parts = list(made) if isinstance(made, tuple) else [made]
     found = [part.squeeze(at) for part in parts]
     return tuple(found) if isinstance(tile, tuple) else found[0]
+
+
+def scanned(tile: Any, axis: int, combine: Callable[..., Any], reverse: bool = False) -> Any:
+    """tl.associative_scan: each element combined with all that come before it, over twice as many in each step."""
+    several = tile if isinstance(tile, tuple) else (tile,)
+    at, step = dimension(several[0], axis), 1
+    parts = [part.flip(at) if reverse else part for part in several]
+    while (left := parts[0].shape[at] - step) > 0:
+        made = combine(*(one.narrow(at, 0, left) for one in parts), *(one.narrow(at, step, left) for one in parts))
+        made = made if isinstance(made, tuple) else (made,)
+        parts = [torch.cat([one.narrow(at, 0, step), new], at) for one, new in zip(parts, made, strict=True)]
+        step *= 2
+    parts = [part.flip(at) if reverse else part for part in parts]
+    return tuple(parts) if isinstance(tile, tuple) else parts[0]

@@ -1,11 +1,12 @@
 """What is known of a failure, for the choice of mends: what was seen, and where a wrong result comes from."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
 
 from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
+from gradekit.engine.kernel_facts import parsed
 from gradekit.inputs.spec import Input
 from gradekit.judge.evidence import errors_are_small, results_of
 from gradekit.judge.failure import Failure
@@ -68,9 +69,9 @@ def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ..
     steps, writers = list(run_steps(program.steps)), dict[str, bool]()
     named = [program.kernels[step.kernel].name if isinstance(step, Launch) else "" for step in steps]
     written = [
-        _written(step, stored.get(name)) if isinstance(step, Launch) else set[int]()
-        for name, step in zip(named, steps, strict=True)
-    ]
+        {storage for storage, pointer in _pointers(program, step, stored).items() if pointer != ""}
+        if isinstance(step, Launch) else set[int]() for step in steps
+    ]  # fmt: skip
     for name, mine, is_needed in zip(named, written, needed_for(wrong, steps, written), strict=True):
         if name and is_needed:
             writers[name] = writers.get(name, False) or bool(mine & wrong)
@@ -85,26 +86,26 @@ def stored_through(program: Program, text: str, storages: Collection[int]) -> fr
     clear."""
     stored, found = stored_pointers(text), set[str]()
     for launch in program.launches():
-        name = program.kernels[launch.kernel].name
-        storages_of = _storages_of(launch)
-        if name in stored and len(storages_of) != len(stored[name]):
+        name, through = program.kernels[launch.kernel].name, _pointers(program, launch, stored)
+        if None in through.values():
             return frozenset()
-        through = zip(storages_of, stored.get(name, {}).items(), strict=False)
-        found |= {f"{name}.{pointer}" for storage, (pointer, stores) in through if stores and storage in storages}
+        found |= {f"{name}.{pointer}" for storage, pointer in through.items() if pointer and storage in storages}
     return frozenset(found)
 
 
-def _storages_of(launch: Launch) -> list[int]:
-    """Of its pointers, in the order of the parameters."""
-    return [argument.storage for argument in launch.args if isinstance(argument, View)]
-
-
-def _written(launch: Launch, stored: dict[str, bool] | None) -> set[int]:
-    """The storages that a launch may write: all, where the text does not say which of the pointers are stored to."""
-    storages = _storages_of(launch)
-    if stored is None or len(stored) != len(storages):
-        return set(storages)
-    return {storage for storage, is_stored in zip(storages, stored.values(), strict=True) if is_stored}
+def _pointers(program: Program, launch: Launch, stored: Mapping[str, Mapping[str, bool]]) -> dict[int, str | None]:
+    """By the storages of a launch the pointer that it stores to each through; "" where it does not, and None where that
+    is not clear: the kernel does not use the pointer itself, and what it calls may store to it."""
+    kernel, launched = program.kernels[launch.kernel], {one.name for one in program.kernels.values()}
+    known = stored.get(kernel.name)
+    may_store = known is None or any(any(mine.values()) for name, mine in stored.items() if name not in launched)
+    names = dict.fromkeys(name for name in parsed(kernel.ttir).entry.argument_names if "." not in name)
+    found: dict[int, str | None] = {}
+    for name, argument in zip(names, launch.args, strict=False):
+        if isinstance(argument, View) and not found.get(argument.storage):
+            is_stored = (known or {}).get(name, None if may_store else False)
+            found[argument.storage] = None if is_stored is None else name if is_stored else ""
+    return found
 
 
 def _wrong_storages(error: Failure, observation: Any) -> set[int]:

@@ -56,14 +56,16 @@ class FirstLook:
         source, clues = screen.draft.source, tries.clues
         is_confirmed = lambda change: self._confirmed(change, source)
         traits = check.example.traits if check.example is not None else frozenset()
-        alike = sorted((one for one in tries.held() if one.compares), key=lambda one: -len(one.traits & traits))
-        settled = self._settled(screen, alike[: Limit.SHOWN // 2])
+        in_common = lambda one: len(one.traits & traits)
+        of_each = {one.check: one for one in sorted((one for one in tries.held() if one.compares), key=in_common)}
+        settled = self._settled(screen, sorted(of_each.values(), key=in_common)[-Limit.OF_CHECKS :])
         found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed, settled)
         likeliest = {one: mend for one in found[: 2 * Limit.SURVIVORS] if (mend := mend_of(one, source)) is not None}
         found = [one for one in found if one not in likeliest or not tries.is_by_chance(likeliest[one])]
         tries.in_part = halves_of(screen.in_part(), source)
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)
+        self._work.lend_to_host()
         host = tries.texts.host_screen(tries.text, screen, self._work)
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
         tries.in_part = halves_of([*host.in_part, *screen.in_part()], source)

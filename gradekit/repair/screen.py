@@ -94,7 +94,7 @@ class Screen:
                 break
             again, next_ones = itertools.tee(again)
             is_last = turns is STAGES[-1] and (of_indices or not others)
-            kept_back = reserve if is_last or turns is not STAGES[-1] and mine is kernels else self._work.left // 2
+            kept_back = reserve if is_last or not others else self._work.left // 2
             found += (new := self._found(walked[0], mine, turns, max(reserve, kept_back), of_indices))
             kept = self._held([*kept, *new], also, next_ones, confirmed)
             if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
@@ -211,9 +211,9 @@ class Screen:
             for kernel in kernels:
                 group = [(one, site) for one, site, of in every if of == kernel and one.turn == turn]
                 pool, others = self._together(group, kernel, replay)
-                yield from self._cut([pool], kernel, replay)
                 apart = list(self._cut(others, kernel, replay))
                 yield from (batch for batch in apart if batch[0].change.kind in ALONE)
+                yield from self._cut([pool], kernel, replay)
                 later += (batch for batch in apart if batch[0].change.kind not in ALONE)
         yield from later
 
@@ -314,7 +314,7 @@ class Screen:
         if has_effects(new, self.code):
             return site.kind(change.node), change.new  # evaluated here, it would change what all others begin with
         alone = replay.alone(tried.kernel)
-        before = alone.meter.work
+        alone.known, before = site.watched.values, alone.meter.work  # what it keeps of the old expression had a value
         try:
             value = alone.value(new, known)
         except WRONG:

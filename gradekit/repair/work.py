@@ -10,7 +10,7 @@ class Limit:
 
     # what all checks of a submission with one mistake may use, and the shares of it
     WORK = 2_500_000_000
-    TRIED, IN_KERNELS = 0.78, 0.17  # texts that are run, changes of kernels that are walked; the rest is for host code
+    TRIED, IN_KERNELS = 0.65, 0.3  # texts that are run, changes of kernels that are walked; the rest is for host code
     AT_LEAST = 0.6  # for a text in which one of two mistakes is mended, where less of the whole is left
     FOR_ONE_CHECK = 0.75  # of what is left, but at least two tries
     OF_A_CALL, OF_A_CALL_ON_HOST = 0.05, 0.1  # of what is left: of a call that takes more, few changes could be tried
@@ -33,6 +33,7 @@ class Limit:
 
     # examples
     SHOWN = 12  # of other checks, on which changes are looked at
+    OF_CHECKS = 8  # one of each, which may show that lines are right
     FROM_EACH = 3  # of a check's examples: the largest, then those whose inputs are least like those taken before
     OF_MEMORY = 1  # of a check of memory: every other example that is run is watched, too
     FURTHER = 20  # walked with a mend before it is told, beside those that it was found with
@@ -115,6 +116,12 @@ class Work:
         """A budget for one more text, whose use counts as this one's."""
         self._seconds.append(second := Work(max(self.most - self.used, int(Limit.AT_LEAST * self.most))))
         return second
+
+    def lend_to_host(self) -> None:
+        """Half of what a look at kernels has left, for one at host code."""
+        half = max(self.in_kernels.left, 0) // 2
+        self.in_kernels.spend(half)
+        self.on_host.spend(-half)
 
     @property
     def used(self) -> int:

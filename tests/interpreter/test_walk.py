@@ -50,6 +50,38 @@ def test_a_name_of_two_loops_may_be_a_tile_of_another_size_in_each() -> None:
     assert total.tolist() == [6 + 28, 2 * (6 + 28)]
 
 
+@pytest.mark.parametrize(("text", "value"), [
+    ("return tl.sort(x)", [1, 2, 3, 4]), ("return tl.sort(x, descending=True)", [4, 3, 2, 1]), ("return tl.flip(x)", [2, 4, 1, 3]),
+    ("return tl.gather(x, tl.arange(0, 4) // 2, 0)", [3, 3, 1, 1]),
+    ("return tl.associative_scan(x, 0, earlier)", [3, 3, 3, 3]),
+    ("return tl.associative_scan(x, 0, largest)", [3, 3, 4, 4]),
+    ("return tl.associative_scan(x, 0, largest, reverse=True)", [4, 4, 4, 2]),
+])
+def test_what_goes_along_a_tile_gives_what_triton_does(text: str, value: list[int]) -> None:
+    functions = ast.parse("def largest(a, b): return tl.maximum(a, b)\ndef earlier(a, b): return a").body
+    code = Code({one.name: one for one in functions if isinstance(one, ast.FunctionDef)}, {})
+    walk = KernelWalk(code, (1, 1, 1), TileMemory(Memory(), 1, 1), Meter(Budget(10**9)))
+    assert returned(walk, text, x=torch.tensor([[3, 1, 4, 2]])).tolist() == [value]
+
+
+def test_words_of_32_bits_overflow_and_other_integers_do_not() -> None:
+    x = torch.tensor([[0xFFFFFFFF, 5]])
+    text = "a = x.to(tl.uint32)\nreturn ((a + 2) << 31) ^ (a >> 1), a < 6, (a >> 31).to(tl.float32) * 0.5, x + 2"
+    mixed, less, half, wide = returned(kernel_walk(), text, x=x)
+    assert mixed.tolist() == [[0x80000000 ^ 0x7FFFFFFF, 0x80000000 ^ 2]]
+    assert (less.tolist(), half.tolist(), wide.tolist()) == ([[False, True]], [[0.5, 0.0]], [[0x100000001, 7]])
+
+
+def test_an_index_that_a_tile_lacks_is_not_walked() -> None:
+    with pytest.raises(NotWalked):
+        returned(kernel_walk(), "return tl.gather(x, x, 0)", x=torch.tensor([[0, 2]]))
+
+
+def test_words_of_a_counter_are_those_of_the_generator() -> None:
+    own = returned(kernel_walk(), "return tl.uint_to_uniform_float(tl.philox(7, x, 0, 0, 0)[0])", x=torch.arange(4)[None])
+    assert torch.equal(own, returned(kernel_walk(), "return tl.rand(7, x)", x=torch.arange(4)[None]))
+
+
 @pytest.mark.parametrize(("more", "is_exact"), [
     ("", False), (', input_precision="tf32"', False), (', input_precision="ieee"', True), (", allow_tf32=False", True),
 ])
@@ -118,6 +150,13 @@ def test_a_list_is_repeated_from_either_side_where_it_stays_short(text: str) -> 
     assert returned(host_walk(), f"return {text.replace('TIMES', '2')}", n=4) == (4, 1, 4, 1)
     with pytest.raises(NotWalked):
         returned(host_walk(), f"return {text.replace('TIMES', str(10**12))}", n=4)
+
+
+def test_a_list_may_be_of_several_loops_where_it_stays_short() -> None:
+    text = "return [a * b for a in n if a > 1 for b in range(a)]"
+    assert returned(host_walk(), text, n=(1, 2, 3), range=host_walk().outside("range")) == [0, 2, 0, 3, 6]
+    with pytest.raises(OverBudget):
+        returned(host_walk(most=10**6), text, n=(2000,) * 2000, range=host_walk().outside("range"))
 
 
 @BOTH

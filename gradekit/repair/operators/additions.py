@@ -18,7 +18,8 @@ from gradekit.submission.parsed_source import called, shown
 _WRAPS = (
     ("tl.exp({})", "function"), ("-{}", "minus"), ("(1.0 / {})", "inverse"), ("tl.sqrt({})", "root"),
     ("({} * {})", "square"), ("tl.log({})", "function"), ("tl.trans({})", "function"), ("(1 - {})", "less"),
-    ("tl.exp2({})", "function"), ("(2 * {})", "twice"), ("(0.5 * {})", "half"), ("(1.0 + {})", "more"),
+    ("tl.exp2({})", "function"), ("tl.log2({})", "function"), ("(2 * {})", "twice"), ("(0.5 * {})", "half"),
+    ("(1.0 + {})", "more"),
 )  # fmt: skip
 """What may be missing around an expression, and the role of that in the table of words."""
 
@@ -47,14 +48,16 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
     text = site.source.operand(node)
     whole = _is_whole(site, node)
     if kind.of == "float" and not isinstance(node, ast.Constant) and called(node) not in ("tl.zeros", "tl.full"):
+        inverse = f"{_INVERSE[site.exp.replace('math.', '')]}({{}})"
         for form, role in _WRAPS:
-            if form != "tl.trans({})" or len(kind.shape) == 2:
+            if (form != "tl.trans({})" or len(kind.shape) == 2) and ("2({})" not in form or site.has_powers_of_2):
                 holes = {"part": part, "number": _LACKED.get(form), "function": form.removesuffix("({})")}
                 told = words(f"around-{role}", place=site.context(node), it=site.source.of(node), **holes)
                 new, built = form.format(text, text), _around(form, node)
                 squared = node.id if isinstance(node, ast.Name) and form == "({} * {})" else ""
                 lacks = _LACKED.get(form, squared)
-                yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not whole), built, lacks)
+                is_likely = whole or form in ("-{}", inverse)
+                yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not is_likely), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
         yield from _with_a_sign(site, node, text) if whole or isinstance(getattr(node, "op", None), ast.Div) else ()
         yield from _of_base_2(site, node, text)

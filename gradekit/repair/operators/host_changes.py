@@ -58,6 +58,16 @@ class HostSite(Site):
         used = {one.id for one in names if isinstance(one.ctx, ast.Load)}
         return {name: one for name, one in self.walk.module.items() if isinstance(one, float) and name not in used}
 
+    @cached_property
+    def widths(self) -> dict[int, None]:
+        """The constants that launches give as numbers, and each times another: how much a program does, it may be."""
+        draft = draft_of(self.source.text)
+        constants = ((one.kernel.constexprs, one.given) for one in (draft.launches if draft is not None else ()))
+        given = [[getattr(of[name], "value", None) for name in names if name in of] for names, of in constants]
+        sizes = [[one for one in each if type(one) is int and one > 1] for each in given]
+        pairs = (one * other for each in sizes for one, other in itertools.combinations(each, 2))
+        return dict.fromkeys([*(one for each in sizes for one in each), *pairs])
+
     def value(self, node: ast.AST) -> Any:
         """What an expression was when it was met first."""
         return self.walk.values.get(node)
@@ -128,9 +138,10 @@ def _other_number(site: HostSite, node: Any) -> Iterator[Change]:
     elif isinstance(parent, ast.Call) and called(parent).endswith("cdiv"):
         known = {**site.walk.module, **site.names(node)}
         known = {name: size for name, size in known.items() if name not in map(site.source.of, parent.args)}
-        for name in (name for name, size in known.items() if type(size) is int and size != value):
-            says = words("number-on-host", it=repr(value), place=site.context(node), new=name)
-            yield site.change(ChangeKind.NUMBER, node, name, says)
+        named = [name for name, size in known.items() if type(size) is int and size != value]
+        for new in [*named, *(str(one) for one in site.widths if one != value)]:
+            says = words("number-on-host", it=repr(value), place=site.context(node), new=new)
+            yield site.change(ChangeKind.NUMBER, node, new, says)
     elif isinstance(value, (int, float)) and isinstance(parent, (ast.BinOp, ast.UnaryOp)):
         others: list[float] = [value + 1, value - 1, 2 * value, 0.5 * value, *([1 / value] if value else [])]
         for number in dict.fromkeys(one for one in others if one != value):
@@ -196,6 +207,9 @@ def _call(site: HostSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.FUNCTION, node, new, says)
     if isinstance(site.value(node.func), Launcher):
         yield from _strides_of_arguments(site, node)
+    for part in node.args if path in ("min", "max") and len(node.args) == 2 else ():
+        says = words("bound-on-host", it=shown(site.source.of(node)), of=site.source.of(part))
+        yield site.change(ChangeKind.DROPPED, node, site.source.operand(part), says)
     yield from _exchanged(site, node, node.args)
     yield from _other_tensors(site, node)
 

@@ -270,6 +270,8 @@ def other_brackets(site: Site, node: Any, op: str) -> Iterator[Change]:
     if isinstance(node.right, ast.BinOp) and (second := SIGNS.get(type(node.right.op))) and second != op:
         a, b, c = (source.operand(part) for part in (node.left, node.right.left, node.right.right))
         yield site.change(ChangeKind.BRACKET, node, f"(({a} {op} {b}) {second} {c})", says)
+        if op == "*" and second in "+-":
+            yield site.change(ChangeKind.BRACKET, node, f"({a} * {b} * (1 {second} {c}))", says, 1)
     for inner, outer in ((node.left, node.right), (node.right, node.left)):
         if isinstance(inner, ast.Call) and inner.args and called(inner).rpartition(".")[2] in _OF_ONE:
             at_end = inner is node.left
@@ -334,9 +336,11 @@ _FUNCTIONS = (
     ("tanh", "sigmoid"), ("argmax", "argmin"), ("floor", "ceil"), ("atomic_add", "atomic_max"),
 )  # fmt: skip
 
-_OF_ONE = {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sum", "abs", "max", "min"}
+_OF_ONE = {
+    "exp", "exp2", "log", "log2", "sqrt", "sqrt_rn", "rsqrt", "tanh", "sigmoid", "erf", "sum", "abs", "max", "min",
+}  # fmt: skip
 
-_DROPPABLE = {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "abs", "trans"}
+_DROPPABLE = {"exp", "exp2", "log", "log2", "sqrt", "sqrt_rn", "rsqrt", "tanh", "sigmoid", "abs", "trans"}
 
 
 def _call(site: ChangeSite, node: Any) -> Iterator[Change]:

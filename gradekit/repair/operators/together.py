@@ -37,6 +37,7 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
             yield from _exchanged_between(site, one, other)
     for one, other in itertools.pairwise(walked):
         yield from _in_order(site, one, other)
+    yield from _by_another_function(site)
     yield from _floors(site)
     yield from _other_axes(site)
     yield from _other_strides(site, walked)
@@ -55,6 +56,26 @@ def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
             are_strides = site.role(one.id) == site.role(other.id) == "stride"
             says = words("exchanged-strides" if are_strides else "exchanged", one=one.id, other=other.id)
             yield at_once([site.change(ChangeKind.SIDES, one, other.id, says, 1), back])
+    calls: list[Any] = [n for one in head for n in ast.walk(one) if called(n) in ("tl.maximum", "tl.minimum")]
+    for pair in itertools.combinations(calls, 2):
+        names = [called(node) for node in pair]
+        if names[0] != names[1] and pair[1] not in ast.walk(pair[0]):  # which comes first
+            says = words("exchanged", one=names[0], other=names[1])
+            news = ((node, _with_part_of(site, node, like)) for node, like in (pair, pair[::-1]))
+            yield at_once(site.change(ChangeKind.FUNCTION, node, new, says, 1) for node, new in news)
+
+
+def _by_another_function(site: ChangeSite) -> Iterator[Change]:
+    """`tl.exp` for `tl.exp2`, and the like, wherever a function calls it."""
+    calls: dict[str, list[Change]] = {}
+    for node in (one for one in site.kernel.nodes if called(one).rpartition(".")[2] in ("exp", "exp2", "log", "log2")):
+        changes = (one for rule in RULES[ast.Call] for one in rule(site, node))
+        calls.setdefault(called(node), []).extend(one for one in changes if one.kind is ChangeKind.FUNCTION)
+    for first, *others in filter(None, calls.values()):
+        if others:
+            lines = ", ".join(dict.fromkeys(str(one.line) for one in others))
+            says = sentence_of("again", says=first.sentence.removesuffix("."), lines=lines)
+            yield replace(first, sentence=says, turn=1, also=tuple(others))
 
 
 def _renamed(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
