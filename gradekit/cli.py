@@ -242,7 +242,7 @@ def server() -> None:
     """The process of yours that stays ready for the next `gradekit check`; it ends by itself after 30 idle minutes."""
 
 
-_NO_SERVER = "No server is running: GRADEKIT_SERVER=1 asks for one here."
+_NO_SERVER = "No server is running, and in containers and CI none stays ready: GRADEKIT_SERVER=1 asks for one here."
 
 
 @server.command()
@@ -250,8 +250,10 @@ def status() -> None:
     """Say which are running."""
     from gradekit.server import client
 
-    none = "No server is running." if client.is_resident(()) else _NO_SERVER
-    click.echo(say("\n".join(client.described()) or none))
+    lines = client.described()
+    if not any("this installation's" in line for line in lines):
+        lines.append("No server is running." if client.is_resident(()) else _NO_SERVER)
+    click.echo(say("\n".join(lines)))
 
 
 @server.command()

@@ -302,3 +302,15 @@ def test_a_proof_of_nothing_is_no_success_and_a_fault_of_the_proof_no_wrong_usag
     monkeypatch.setattr(wanted, failing)
     done = run("prove", "add.py")
     assert done.exit_code == 3 and "gradekit itself failed: ValueError: zip()" in done.output
+
+
+def test_where_no_process_stays_ready_the_status_says_so_whatever_else_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradekit.server import client
+
+    line = "process 7, {}, started 3 minutes ago, x.sock"
+    for which, own in (("another installation's", False), ("this installation's", True)):
+        monkeypatch.setattr(client, "described", lambda which=which: [line.format(which)])
+        monkeypatch.setattr(client, "is_resident", lambda words: False)
+        said = CliRunner().invoke(main, ["server", "status"]).output
+        assert line.format(which) in said
+        assert ("in containers and CI none stays ready: GRADEKIT_SERVER=1 asks for one here" in said) is not own

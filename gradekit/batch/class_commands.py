@@ -203,6 +203,8 @@ def user() -> str:
 @click.option("--student", metavar="STUDENT", help="Only this student's submissions.")
 @click.option("--check", metavar="CHECK", help="Only those that failed this check.")
 @click.option("--cause", metavar="CAUSE", help="Only those with a check that failed for this cause, or fault.")
+@click.option("--all/--only", "every", default=None,
+              help="Where the tests have changed since: everyone, or those alone who were named.")  # fmt: skip
 @_on_workers
 @_COURSE
 @_ROSTER
@@ -212,7 +214,7 @@ def regrade(
 ) -> None:  # fmt: skip
     """Grade again what OUT has graded: all of it, or by student, by check or by cause. What was, stays as history."""
     session = _session(folder, id, {"isolation": isolation})
-    tell(f"{counted(session.choose(**chosen), 'submission')} to grade again")
+    tell("\n".join(session.choose(**chosen)))
     _run(session, count, cluster)
 
 

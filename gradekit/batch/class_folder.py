@@ -247,6 +247,12 @@ class GradingSession:
                 f"another grading than before ({', '.join(said) or 'another secret seed'}): everything is graded anew,"
                 f" and the {counted(len(before.records()), 'result')} of the other one stay beside it, unmixed"
             )
+        yield from self._changed()
+
+    def _changed(self) -> list[str]:
+        """What to know where the tests have changed since results in the book were made."""
+        kept = "who is not graded again keeps these points, and the report says so"
+        return [f"since points were given, {one} changed; {kept}" for one in filter(None, [self.grading.changed()])]
 
     def _remarks(self, found: Sequence[HandIn], aside: Sequence[str]) -> Iterable[str]:
         """What an instructor should look at before hundreds are graded."""
@@ -269,8 +275,9 @@ class GradingSession:
         if aside:
             yield f"left aside: {listed(aside)}"
 
-    def choose(self, *, student: str | None, check: str | None, cause: str | None) -> int:
-        """Choose what to grade again; how many. Raises UsageError where there is none, with what there is."""
+    def choose(self, *, student: str | None, check: str | None, cause: str | None, every: bool | None) -> list[str]:
+        """Choose what to grade again; what to say of it. Raises UsageError where there is none, with what there is, and
+        for a part of a class whose tests have changed, unless it is said whether `every` one is meant."""
         records, given = self.grading.records(), self.folder.store.hand_ins(self._id)
         if not given:
             raise UsageError(f"there is no hand-in for {self._id}")
@@ -279,7 +286,12 @@ class GradingSession:
         self._todo = {digest: h for digest, h in theirs.items() if _failed(records.get(digest), check, cause)}
         if not self._todo and cause != "fault":
             raise UsageError(_none_failed([records[digest] for digest in theirs if digest in records], check))
-        return len(self._todo)
+        changed, everyone = self._changed() if self._todo else [], {hand_in.digest: hand_in for hand_in in given}
+        self._todo, chosen = everyone if every else self._todo, counted(len(self._todo), "submission")
+        if every is None and changed and len(self._todo) < len(everyone):
+            how = f"--all grades all {len(everyone)} again by what there is now; --only grades {chosen}"
+            raise UsageError(f"{changed[0]}. {how}")
+        return [*changed, f"{counted(len(self._todo), 'submission')} to grade again"]
 
     # --- grading ------------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gradekit.assignment import UsageError
 from gradekit.batch import feedback, gradebook
-from gradekit.batch.class_folder import ClassFolder, GradingSession
-from gradekit.batch.gradebook import Line
+from gradekit.batch.class_folder import ClassFolder, GradingSession, listed
+from gradekit.batch.gradebook import Line, labelled
 from gradekit.marks import LINE, Mark
 from gradekit.report import templates
 from gradekit.report.changes import changes
@@ -122,17 +122,19 @@ def history(folder: ClassFolder, id: str, student: str) -> str:
     """A student's attempts, oldest first, each with what changed since the one before, then people's decisions."""
     lines: list[str] = []
     before: Mapping[str, Any] | None = None
-    for hand_in in folder.store.hand_ins(id):
-        if hand_in.student != student:
-            continue
+    given = folder.store.hand_ins(id)
+    for hand_in in (one for one in given if one.student == student):
+        others = {labelled(one.student, one.name): 0 for one in given if one.digest == hand_in.digest != ""
+                  and one.student != student}  # fmt: skip
+        same = f"  the same file as that of {listed(list(others))}" * bool(others)
         when = hand_in.submitted.isoformat(" ", "minutes") if hand_in.submitted else "no time"
         results = folder.store.history(id, hand_in.digest)
-        lines.append(say(f"{when}  {one_line(hand_in.path.name)}" + ("" if results else "  not graded yet")))
+        lines.append(say(f"{when}  {one_line(hand_in.path.name)}{same}" + ("" if results else "  not graded yet")))
         for result in results:
             score = result.record["score"]
             said = f"{points(score['earned'])} of {points(score['possible'])} points, {result.record['status']}"
             now = changes(before, result.record)
-            changed = (f"; {word.lower()}: {', '.join(map(one_line, ids))}" for word, ids in now)
+            changed = (f"; {word.lower()}" + f": {', '.join(map(one_line, ids))}" * bool(ids) for word, ids in now)
             made = f"{result.graded:%Y-%m-%d %H:%M} on {one_line(result.grader)}"
             lines.append(say(f"    {made}: {said}{''.join(changed)}"))
             before = result.record

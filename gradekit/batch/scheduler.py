@@ -7,6 +7,7 @@ again. A job that fails because of a machine is submitted again; one that a stud
 import base64
 import functools
 import platform
+import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
@@ -69,19 +70,35 @@ class Grading:
         return grader.grading(self.release, self.options)
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """The newest record of every submission; what was measured on a card is in its place."""
+        """The newest record of every submission, one of this release before others, which say so in their message; what
+        was measured on a card is in its place."""
+        return _book(self.store, self.assignment.id, self.options, self.name)
+
+    def own(self) -> dict[str, dict[str, Any]]:
+        """The newest records of this very release."""
         return _records(self.store, self.assignment.id, self.name, self.seed)
+
+    def changed(self) -> str:
+        """What has changed since results in the book were made: "test_x.py (test_sizes counts 10, before 20)"; "" where
+        all are of this release."""
+        if not self.records().keys() - self.own().keys():
+            return ""
+        suits = _suiting(self.store, self.assignment.id, self.options)
+        before = next(name.partition("+")[0] for name, _ in suits if name != self.name)
+        kept, now = self.store.contents(self.assignment.id, before), grader.contents(self.assignment)
+        names = [name for name in now | kept if kept.get(name) != now.get(name)] if kept else ["the tests or gradekit"]
+        return ", ".join(name + _points(kept.get(name, ""), now.get(name, "")) for name in names)
 
     def take_in(self, hand_ins: Iterable[HandIn]) -> dict[str, HandIn]:
         """Remember the hand-ins; those without a result, or with nothing but a fault, by digest in a fixed order."""
-        found, known = list(map(_read, hand_ins)), self.records()
+        found, known = list(map(_read, hand_ins)), self.own()
         self.store.add_hand_ins(self.assignment.id, found)
         waits = {one.digest: one for one in found if known.get(one.digest, {"status": "fault"})["status"] == "fault"}
         return dict(sorted(waits.items()))  # a sample of them comes first
 
     def awaiting_gpu(self) -> list[str]:
         """The submissions of whose newest result a part waits for a card."""
-        return [digest for digest, found in self.records().items() if record.awaits_gpu(found)]
+        return [digest for digest, found in self.own().items() if record.awaits_gpu(found)]
 
 
 def _read(hand_in: HandIn) -> HandIn:
@@ -96,12 +113,39 @@ def _read(hand_in: HandIn) -> HandIn:
 
 def settled(store: Store, assignment: str) -> dict[str, dict[str, Any]]:
     """The newest records under the last options, whatever has become of assignment and gradekit since."""
-    options = store.options(assignment)
-    asked = grader.grading("", options).partition("+")[2] if options else ""
-    for name, seed in store.gradings(assignment):
-        if name.partition("+")[2] == asked and (not options or options.secret_seed in (None, seed)):
-            return _records(store, assignment, name, seed)
-    return {}
+    return _book(store, assignment, store.options(assignment) or GradingOptions(hidden=True))
+
+
+EARLIER = "These points were given by an earlier release of the tests or of gradekit."
+
+
+def _book(store: Store, assignment: str, options: GradingOptions, now: str = "") -> dict[str, dict[str, Any]]:
+    """The newest records under these options, first those of the grading `now`, by default the newest one; those of
+    other releases say so. A fault counts only where it is alone."""
+    suits, found = _suiting(store, assignment, options), dict[str, dict[str, Any]]()
+    now = now or next((name for name, _ in suits), "")
+    for name, seed in sorted(suits, key=lambda each: (each[0] == now, -suits.index(each))):
+        for digest, each in _records(store, assignment, name, seed).items():
+            if digest not in found or each["status"] != "fault":
+                found[digest] = each if name == now else each | {"message": each["message"] or EARLIER}
+    return found
+
+
+def _suiting(store: Store, assignment: str, options: GradingOptions) -> list[tuple[str, int]]:
+    """The gradings under these options, of any release, the newest first."""
+    asked, seed = grader.grading("", options).partition("+")[2], options.secret_seed
+    return [one for one in store.gradings(assignment) if one[0].partition("+")[2] == asked and seed in (None, one[1])]
+
+
+def _points(before: str, now: str) -> str:
+    """Of two texts of a test file, the tests that count otherwise: " (test_sizes counts 10, before 20)"."""
+    was, is_now = ({name: worth for worth, name in _POINTS.findall(text)} for text in (before, now))
+    pairs = ((name, is_now.get(name, "nothing"), was.get(name, "nothing")) for name in was | is_now)
+    said = [f"{name} counts {new}, before {old}" for name, new, old in pairs if new != old]
+    return f" ({'; '.join(said)})" * bool(said)
+
+
+_POINTS = re.compile(r"(?ms)^@points\(\s*([^,)]+).*?^def (\w+)")
 
 
 def _records(store: Store, assignment: str, grading: str, seed: int) -> dict[str, dict[str, Any]]:
@@ -116,6 +160,7 @@ def _records(store: Store, assignment: str, grading: str, seed: int) -> dict[str
 def grade(grading: Grading, submissions: Mapping[str, HandIn], pool: Pool, done: Done, timed: Done) -> None:
     """Grade `submissions` (by digest) and commit each result, which is `done`; one bad submission never stops the rest.
     Where the pool has cards, what waits for one is `timed` there, also of earlier results."""
+    grading.store.add_release(grading.assignment.id, grading.release, grader.contents(grading.assignment))
     work = _Queue(grading, submissions, pool, done, timed)
     for digest in submissions:
         work.begin(digest)

@@ -33,20 +33,20 @@ handed in, and more than three) are listed."""
 @dataclass(frozen=True)
 class Pair:
     """Two submissions, the `score` of their programs (1: but for names and constants the same) and sources; `copied`
-    names what both have where program, names and comments are the same."""
+    names what both have where program, names and comments are the same. Of each, the `programs` and their constants."""
 
     one: str
     other: str
     score: float
     source: float
-    programs: tuple[str, str]
+    programs: tuple[tuple[str, str], tuple[str, str]]
     evidence: tuple[str, ...] = ()
     copied: str = ""
 
     @property
     def is_twin(self) -> bool:
         """Whether their programs are the same."""
-        return self.programs[0] == self.programs[1]
+        return self.programs[0][0] == self.programs[1][0]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,8 @@ def _pair(
     shares = {name: _share(a[name], b[name], starter.get(name, ())) for name in ("tokens", "names", "comments")}
     source = (shares["tokens"][0] + shares["names"][0]) / 2
     copied = _hash(repr(a)) if a == b else ""
-    return Pair(one, other, score, source, (a["whole"], b["whole"]), tuple(_evidence(a, b, shares)), copied)
+    programs = (a["whole"], repr(a.get("numbers"))), (b["whole"], repr(b.get("numbers")))
+    return Pair(one, other, score, source, programs, tuple(_evidence(a, b, shares)), copied)
 
 
 def _weighted(a: Mapping[str, int], b: Mapping[str, int], weights: Mapping[str, float]) -> float:
@@ -125,8 +126,8 @@ def _evidence(a: Fingerprint, b: Fingerprint, shares: Mapping[str, tuple[float, 
     _, both, either = shares["comments"]
     if either:
         yield f"{both} of {either} comments"
-    if a["constants"] and a["constants"] == b["constants"]:
-        yield "all constants and block sizes"
+    if a.get("numbers") and a["numbers"] == b.get("numbers"):
+        yield "all constants and block sizes of the kernels"
 
 
 def render(found: Resemblance, most: int = 50) -> str:
@@ -142,18 +143,20 @@ def render(found: Resemblance, most: int = 50) -> str:
 
 
 def grouped(pairs: Sequence[Pair]) -> list[list[Pair]]:
-    """The pairs in their order, copies first; those of the same programs, which many handed in, stand together."""
+    """The pairs in their order, copies first; those of the same programs, which many handed in, stand together, and
+    apart from them those that have the same constants, too."""
     groups: dict[Any, list[Pair]] = {}
     for pair in sorted(pairs, key=lambda pair: not pair.copied):
-        groups.setdefault(pair.copied or frozenset(pair.programs), []).append(pair)
+        one, other = pair.programs
+        groups.setdefault(pair.copied or (one if one == other else frozenset((one[0], other[0]))), []).append(pair)
     return list(groups.values())
 
 
 def _line(group: Sequence[Pair]) -> str:
-    pair, sides = group[0], dict[str, dict[str, None]]()
+    pair, sides = group[0], dict[Any, dict[str, None]]()
     for each in group:
         for name, program in zip((each.one, each.other), each.programs, strict=True):
-            sides.setdefault(program, {})[one_line(name)] = None
+            sides.setdefault(program if pair.is_twin else program[0], {})[one_line(name)] = None
     names = (", " if len(group) == 1 else " with ").join(map(", ".join, sides.values()))
     if pair.copied:
         return f"same source   {names}: program, names and comments are the same"
@@ -162,7 +165,8 @@ def _line(group: Sequence[Pair]) -> str:
         return f"{kind:<12}  {names}: they share {', '.join(pair.evidence)}"
     share = min(each.source for each in group)
     common = [said for said in pair.evidence[2:] if all(said in each.evidence for each in group)]
-    return f"{kind:<12}  {names}: each two share at least {', '.join([f'{share:.0%} of the source', *common])}"
+    which = "each two" if len(sides) == 1 else "any of one side and one of another"
+    return f"{kind:<12}  {names}: {which} share at least {', '.join([f'{share:.0%} of the source', *common])}"
 
 
 # --- fingerprint ------------------------------------------------------------------------------------------------------
@@ -184,26 +188,28 @@ _TELLING = ("predicate", "axis", "kind")
 
 def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
     """Of a submission by its calls' programs and its text: `whole` is the same where the kernels are, but for names,
-    constants and order; `shingles` count their parts, `constants` are what was left out; the rest is of the source."""
+    constants and order; `shingles` count their parts, `numbers` are each kernel's; the rest is of the source."""
     programs = list(programs)
     kernels = {kernel.unaligned: kernel for program in programs for kernel in program.kernels.values()}
     bags = [bag for ttir in kernels if (bag := _bag(ttir)) is not None]
     shingles: Counter[str] = Counter()
-    for found, _, _ in bags:
+    numbers: dict[str, set[str]] = {}
+    for found, whole, own in bags:
         shingles |= found
+        numbers.setdefault(whole, set()).update(own)
     steps = [run_steps(program.steps) for program in programs]  # what the host does: "Allocate", "aten::sum"
     host = {_hash("host", *(s.op if isinstance(s, Aten) else type(s).__name__ for s in each)) for each in steps}
     return {
         "whole": _hash(*sorted({whole for _, whole, _ in bags}), *sorted(host)),
         "shingles": dict(sorted((shingles | Counter(host)).items())[:MOST]),
-        "constants": sorted({number for _, _, numbers in bags for number in numbers})[:MOST_WORDS],
+        "numbers": sorted(_hash(whole, *sorted(own)) for whole, own in numbers.items() if own),
     } | of_source(text)
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------------
 
 
-def _bag(ttir: str) -> tuple[Counter[str], str, set[int]] | None:
+def _bag(ttir: str) -> tuple[Counter[str], str, set[str]] | None:
     """A kernel's shingles, the hash of its whole dataflow, and its numbers; None for what the engine cannot read."""
     try:
         ops = list(every_operation(parsed(ttir)))
@@ -228,10 +234,10 @@ def _labels(ops: Sequence[Op]) -> Iterator[tuple[str, str, str]]:
         yield first, second, whole
 
 
-def _numbers(op: Op) -> Iterator[int]:
-    """Whole numbers that a student chose: constants, and the ends of ranges."""
+def _numbers(op: Op) -> Iterator[str]:
+    """Numbers that a student chose: constants, and the ends of ranges."""
     values = (op.attributes.get(name) for name in ("value", "end"))
-    yield from (value for value in values if type(value) is int and abs(value) < 1 << 31)
+    yield from (repr(value) for value in values if type(value) in (int, float))
 
 
 # --- the source -------------------------------------------------------------------------------------------------------

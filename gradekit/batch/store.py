@@ -88,6 +88,10 @@ _RESULTS = _table(
     sa.Index("result_key", "assignment", "digest", "release", "seed", "machine"),
 )  # fmt: skip
 
+_RELEASES = _table(  # the tests that results were made by
+    "release", _text("assignment", 100), _text("release", 64), sa.Column("contents", sa.JSON, nullable=False),
+)  # fmt: skip
+
 _KEPT = _table(  # beside a result: not part of the record, and large
     "kept", _text("digest", 64), _text("assignment", 100), _text("release", 64),
     sa.Column("seed", sa.BigInteger, nullable=False),
@@ -212,6 +216,15 @@ class Store:
         return GradingOptions(**found[-1]["options"]) if found else None
 
     # --- results ------------------------------------------------------------------------------------------------------
+
+    def add_release(self, assignment: str, release: str, contents: Mapping[str, str]) -> None:
+        """Keep what a release is made of: texts by name."""
+        if not self.contents(assignment, release):
+            self._add(_RELEASES, {"assignment": assignment, "release": release, "contents": dict(contents)})
+
+    def contents(self, assignment: str, release: str) -> dict[str, str]:
+        """What a release is made of; empty where that was not kept."""
+        return next((dict(r["contents"]) for r in self._rows(_RELEASES, assignment=assignment, release=release)), {})
 
     def add_result(
         self, key: ResultKey, record: Mapping[str, Any], grader: str, *, programs: str = "", fingerprint: str = ""

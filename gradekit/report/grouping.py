@@ -51,7 +51,7 @@ def groups(checks: Iterable[CheckRecord]) -> Sequence[CheckGroup]:
     """The `checks` in their order; with a check that failed stand all others that failed for its reason."""
     found: dict[Any, list[CheckRecord]] = {}
     for number, check in enumerate(_parametrized(checks)):
-        alone = check["outcome"] != "failed" or "speed" in check["details"] or check["kind"] == "quiz"
+        alone = check["outcome"] != "failed" or {"speed", "points_by"} & {*check["details"]} or check["kind"] == "quiz"
         found.setdefault((number if alone else None, blame(check)), []).append(check)
     for (alone, (outcome, why, where)), members in list(found.items()):
         for seen in _EXPLAINS.get(members[0]["cause"], ()):

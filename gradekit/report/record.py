@@ -30,7 +30,7 @@ def to_dict(report: Report) -> dict[str, Any]:
 
 def _hint(check: Check) -> str:
     """What to do about a failure: advice of this check alone, or else of its cause."""
-    if check.outcome is not Outcome.FAILED:
+    if check.outcome is not Outcome.FAILED or "points_by" in check.details:  # a person has said it
         return ""
     return str(check.details.get("hint") or (check.cause.hint if check.cause else ""))
 

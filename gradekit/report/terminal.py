@@ -128,8 +128,8 @@ def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
 
 
 def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> list[str]:
-    """One line for each check, and the reason below those that share it; where `brief`, the first reason, and the hint
-    of one more that leads to another line."""
+    """One line for each check, and the reason below those that share it; where `brief`, the first reason, and in a few
+    lines one more that leads to another line."""
     if record["status"] == "rejected":  # its reason stands above, and every check would only repeat it
         return []
     if said := untouched(record):
@@ -145,10 +145,12 @@ def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> li
         if _tells(group[0]):
             told = [one for one in seen if isinstance(one, tuple) and one[0] == "failed"]
             if brief and len(told) == 1 and _leads_elsewhere(group[0], told[0][-1]):
-                lines += [*_source(group[0], record["submission"], look, _INDENT), *_hint(group[0], look, _INDENT), ""]
+                short = [{**group[0], "message": group[0]["message"].split("\n")[0]}, *group[1:]]
+                lines += [*_cause(short, record["submission"], look, 1), *_hint(group[0], look, _INDENT), ""]
                 seen.add(blame(group[0]))
             elif brief and told:
-                is_left |= blame(group[0]) not in seen  # a quiz without answers: each has the same cause
+                # of a quiz without answers, each has the same cause
+                is_left |= ending(group[0]) == "failed" and blame(group[0]) not in seen
             else:
                 lines += _evidence(group, record["submission"], look, seen, most)
     return [*lines, "", *filled(_LATER, look, 2)] if is_left else lines
@@ -159,7 +161,7 @@ def _leads_elsewhere(check: Mapping[str, Any], line: Any) -> bool:
     return bool(check["source"] and check.get("hint")) and check["source"]["line"] != line
 
 
-_LATER = "Begin with the first: those that say nothing may well have its cause. Then check again."
+_LATER = "Begin with the first, then check again: it may be the cause of others, too."
 
 
 def _tells(check: Mapping[str, Any]) -> bool:
@@ -247,7 +249,7 @@ _CALL = re.compile(r"line (\d+), in (.+)")
 
 def _calls(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
     """The student's own lines that led to an exception, where there is more than the one that is shown already."""
-    calls = _CALL.findall(str(check["details"].get("detail", "")))[-_MOST_CALLS - 1 : -1]
+    calls = _CALL.findall(str(check["details"].get("detail", "")))[-_MOST_CALLS - 1 : -1] if check["source"] else []
     texts = [f"{line_of(submission, int(number))}, in {one_line(call)}" for number, call in calls]
     shown = [shortened(text, max(20, look.width - _INDENT - 8)) for text in texts]
     return [labelled("from" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(shown)]
@@ -262,7 +264,8 @@ def _counterexample(counterexample: Mapping[str, Any], look: Look) -> list[str]:
 
 
 def _input(given: Mapping[str, Any], look: Look) -> list[str]:
-    return [described(given), *([f"  {_numbers(given['values'], look)}"] if given.get("values") else [])]
+    said = wrapped_text(described(given), max(20, look.width - _INDENT - 8), rest="  ")
+    return [*said, *([f"  {_numbers(given['values'], look)}"] if given.get("values") else [])]
 
 
 def _numbers(values: Sequence[str], look: Look) -> str:

@@ -24,6 +24,7 @@ _OPEN = re.compile(r"\{(?!n)\w*\}")
 _SENTENCE = re.compile(r"(?<=[.?!])\s")
 _CLAUSE = re.compile(r"(?<=[.?!:;,])\s")
 _CODE = re.compile(r"`[^`\n]*`")
+_LONG = re.compile(r"`[^`\n]*`|(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,]*\d)")
 _NAME = re.compile(
     r"""`[^`]*`|line:\d+|gradekit [a-z]+|--[\w-]+|"[^"]*"|[\w.]*\w\([^)]*\)|[\w.]*\w=\S*|\w*\.\w[\w.]*|\w*_\w+|"""
     r"[\w/]*/[^\s，：；。]+"
@@ -51,7 +52,14 @@ def language() -> str:
 
 def say(text: str) -> str:
     """`text` in the reader's language, and as it is where no template says it."""
-    return text if language() == "en" else "\n".join(_said(line, language())[1] for line in text.split("\n"))
+    if language() == "en":
+        return text
+    said = "\n".join(_said(line, language())[1] for line in text.split("\n"))
+    return _LONG.sub(_with_points, said) if language() == "de" else said
+
+
+def _with_points(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith("`") else found[0].replace(",", ".")
 
 
 def english(text: str) -> list[str]:

@@ -214,11 +214,13 @@ def _stays(path: Path) -> Path:
 
 def _within(folder: Path, entry: str | None) -> Path:
     names = [file.name for file in _candidates(folder)]
+    begun = sorted({str(file.parent) for file in folder.glob("*/test_*.py")})
+    if names and len(begun) > 1 and not entry:
+        raise NoSuchSubmission(f"which do you mean: {_some([str(folder / names[0]), *begun])}? Name it: {begun[0]}")
     if found := _chosen(names, entry, lambda name: _text_of(folder / name)):
         return _stays(folder / found)
     if not names:
-        begun = ", ".join(sorted({str(file.parent) for file in folder.glob("*/test_*.py")}))
-        there = f": name one of {begun}" if begun else ""
+        there = f": name one of {', '.join(begun)}" if begun else ""
         raise NoSuchSubmission(f"there is no .py file or notebook in the folder {folder}{there}")
     raise NoSuchSubmission(f"which file do you mean in {folder}: {_some(names)}? Name it: {folder / names[0]}")
 

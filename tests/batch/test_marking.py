@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from gradekit.batch import grader
 from gradekit.batch.class_folder import ClassFolder, GradingSession
 from gradekit.batch.intake import HandIn
 from gradekit.batch.marking import Marking, MarkingServer, history
@@ -178,3 +179,76 @@ def test_the_history_says_what_has_changed(folder: ClassFolder) -> None:
 def test_a_comment_stands_at_its_line_on_the_page() -> None:
     text = page.render(WRONG | {"notes": ["Line 3: Say what it does. (comment by Mo)"]}, SOURCE)
     assert "Comment: Say what it does. (comment by Mo)" in text
+
+
+EARLIER = "These points were given by an earlier release of the tests or of gradekit."
+
+
+@pytest.fixture
+def edited(folder: ClassFolder) -> ClassFolder:
+    """The class after its tests were edited; bob's mark and cyd's, whose file could not be read, are a person's."""
+    said(folder, "mark", "bob", FAILED.id, "--points", "12.5", "--why", "Nearly.", "--by", "Mo")
+    said(folder, "mark", "cyd", "total", "--points", "20", "--why", "On paper.", "--by", "Mo")
+    grading = GradingSession(folder, "double").grading
+    folder.store.add_release("double", grading.release, grader.contents(grading.assignment))
+    tests = grading.assignment.tests
+    tests.write_text(tests.read_text().replace("@points(20, ", "@points(10, "))
+    return folder
+
+
+def test_after_the_tests_were_edited_no_command_loses_the_book(edited: ClassFolder) -> None:
+    before = points(edited)
+    said(edited, "mark", "ada", "line:4", "--why", "Why a string?", "--by", "Mo")
+    assert points(edited) == before == {"ada": 40, "bob": 52.5, "cyd": 20}
+    book = (edited.path / "double/gradebook.csv").read_text()
+    assert "to do" not in book and book.count(EARLIER) == 2  # what could not be read says that
+    assert EARLIER in (edited.path / "double/feedback/bob/report.txt").read_text()
+
+
+def test_a_part_of_a_class_is_graded_by_other_tests_only_where_that_is_said(edited: ClassFolder) -> None:
+    common = ["regrade", "-a", "double", "-o", str(edited.path)]
+    done = CliRunner().invoke(main, [*common, "--student", "bob"])
+    assert done.exit_code == 2 and len(edited.store.history("double", "a")) == 2
+    told = " ".join(done.output.split())
+    changed = "since points were given, test_double.py (test_memory counts 10, before 20) changed; who is not graded again"
+    assert f"{changed} keeps these points, and the report says so. --all grades all 2 again" in told
+    assert "--only grades 1 submission" in told
+    session = GradingSession(edited, "double")
+    chosen = {"student": "cyd", "check": None, "cause": None}
+    assert session.choose(**chosen, every=False)[-1] == "1 submission to grade again"
+    assert session.choose(**chosen, every=True)[-1] == "2 submissions to grade again"
+    said_first = session.choose(student=None, check=None, cause=None, every=None)
+    assert said_first[0].startswith(changed) and said_first[1:] == ["2 submissions to grade again"]
+    assert session.choose(student=None, check=FAILED.id, cause=None, every=False)[-1] == "1 submission to grade again"
+
+
+def test_results_of_the_edited_tests_stand_beside_those_of_before_which_say_so(edited: ClassFolder) -> None:
+    grading = GradingSession(edited, "double").grading
+    edited.store.add_result(grading.key("a"), record(replace(PASSED, earned=10.0, possible=10.0), **MINE), "host")
+    records = grading.records()
+    assert [records[one]["message"] for one in "ac"] == ["", REJECTED["message"]]
+    assert grading.changed().startswith("test_double.py") and grading.own().keys() == {"a"}
+    assert points(edited) | {"ada": 10} == {"ada": 10, "bob": 10, "cyd": 20}
+    edited.store.add_result(grading.key("c"), record(**REJECTED, checks=()), "host")
+    assert grading.changed() == "" and points(edited)["cyd"] == 20
+
+
+def test_a_mark_takes_the_place_of_the_machine_s_hint_and_stands_alone(folder: ClassFolder) -> None:
+    both = [replace(FAILED, id=f"test_{n}", title=f"Check {n}", details={"hint": "Add eps.", "observation": "o"}) for n in "ab"]
+    folder.store.add_result(GradingSession(folder, "double").grading.key("a"), record(PASSED, *both, **MINE), "host")
+    said(folder, "mark", "ada", "test_a", "--points", "12.5", "--why", "Only eps is missing.", "--by", "Mo")
+    text = (folder.path / "double/feedback/ada/report.txt").read_text()
+    marked, other = text[text.index("Check a") : text.index("Check b")], text[text.index("Check b") :]
+    assert "Only eps is missing. (marked by Mo)" in marked and "hint" not in marked
+    assert "hint    Add eps." in other and text.count("Add eps.") == 1
+
+
+def test_the_history_names_who_handed_in_the_same_file_and_ends_no_line_with_a_colon(folder: ClassFolder) -> None:
+    failed = [replace(FAILED, id=f"test_{n}") for n in range(5)]
+    grading = GradingSession(folder, "double").grading
+    folder.store.add_hand_ins("double", [HandIn(one, folder.path / "b.py", digest="b") for one in ("cyd", "dan")])
+    folder.store.add_result(grading.key("c"), record(*failed), "host")
+    folder.store.add_result(grading.key("b"), record(*(replace(PASSED, id=one.id) for one in failed)), "host")
+    told = history(folder, "double", "cyd")
+    assert "b.py  the same file as that of dan\n" in told and "cyd.py\n" in told
+    assert "; all that was measured passes now, 5 checks more than before\n" in told

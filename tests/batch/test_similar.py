@@ -1,5 +1,6 @@
 """Twins are found through renaming, reordering and other numbers; independent solutions are not taken for twins."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def test_a_twin_in_disguise_is_found_first(prints: dict[str, dict[str, Any]]) ->
     found = resemblance(prints, of_source(STARTER))
     assert (found.pairs[0].one, found.pairs[0].other, found.pairs[0].is_twin) == ("disguised", "original", True)
     assert found.pairs[0].source < 0.5
-    assert "all constants and block sizes" in found.pairs[0].evidence
+    assert "all constants and block sizes of the kernels" in found.pairs[0].evidence
 
 
 def test_independent_solutions_are_no_twins(prints: dict[str, dict[str, Any]]) -> None:
@@ -77,7 +78,7 @@ def test_a_copy_of_the_usual_program_still_shows_in_its_source(prints: dict[str,
 
 def test_what_the_starter_has_is_no_evidence() -> None:
     text = STARTER + "\ndone = 1\n"
-    program = {"whole": "w", "shingles": {"a": 1}, "constants": []}
+    program = {"whole": "w", "shingles": {"a": 1}, "numbers": []}
     both = {name: of_source(text) | program | {"whole": name} for name in "xy"}
     with_it, without = (resemblance(both, starter, least=0).pairs[0] for starter in (None, of_source(STARTER)))
     assert with_it.source == without.source == 1.0
@@ -104,7 +105,7 @@ def test_the_list_says_what_it_is() -> None:
 
 
 def test_equal_programs_are_one_line_and_none_is_no_program() -> None:
-    found: dict[str, Any] = {"whole": "w", "shingles": {"a": 3}, "constants": [64]} | {"tokens": ["t"], "names": ["n"], "comments": []}
+    found: dict[str, Any] = {"whole": "w", "shingles": {"a": 3}, "numbers": ["n"]} | {"tokens": ["t"], "names": ["n"], "comments": []}
     prints = {name: found | {"names": ["n", *more]} for name, more in (("ada", "a"), ("bob", "b"), ("cyd", "c"))} | {
         name: found | {"whole": "nothing", "shingles": {}} for name in ("eve", "fay")
     }
@@ -112,12 +113,12 @@ def test_equal_programs_are_one_line_and_none_is_no_program() -> None:
     lines = render(resemblance(prints | others)).splitlines()
     assert lines[0].startswith("Students compared: 23.") and lines[1] == "2 have no program to compare."
     assert [line for line in lines[2:] if line] == [
-        "same program  ada, bob, cyd: each two share at least 67% of the source, all constants and block sizes"
+        "same program  ada, bob, cyd: each two share at least 67% of the source, all constants and block sizes of the kernels"
     ]
 
 
 def test_copies_come_first_and_pairs_with_a_group_are_one_line() -> None:
-    found: dict[str, Any] = {"whole": "w", "shingles": {"a": 9}, "constants": [], "tokens": ["t"], "names": [], "comments": []}
+    found: dict[str, Any] = {"whole": "w", "shingles": {"a": 9}, "numbers": [], "tokens": ["t"], "names": [], "comments": []}
     own = {"ada": ("w", "n"), "bob": ("w", "n"), "cyd": ("w", "m"), "dan": ("v", "d"), "eve": ("v", "e")}
     prints = {name: found | {"whole": whole, "names": [other]} for name, (whole, other) in own.items()}
     others = {f"other{i}": found | {"whole": str(i), "shingles": {str(i): 30}} for i in range(20)}
@@ -126,3 +127,24 @@ def test_copies_come_first_and_pairs_with_a_group_are_one_line() -> None:
         "same source   ada, bob: program, names a", "same program  ada, cyd, bob: each two sh",
         "same program  dan, eve: they share 100%", "0.99 alike    ada, bob, cyd with dan, ev",
     ]
+
+
+def test_other_numbers_in_one_of_several_kernels_are_no_equal_constants() -> None:
+    """... although another kernel of both has them; and those who share them stand apart"""
+    two = ORIGINAL + "\n@triton.jit\ndef more(x, BLOCK: tl.constexpr):\n    tl.store(x + tl.arange(0, BLOCK), 0.5)"
+    launch = "\n    more[(1,)](out, BLOCK=SIZE)\n    return out"
+    assert two.count("    return out") == 1
+    text = two.replace("\n    return out", launch)
+    texts = {"ada": text.replace("SIZE", "16"), "bob": text.replace("SIZE", "16").replace("more", "rest"), "cyd": text.replace("SIZE", "32"),
+             "dan": text.replace("SIZE", "16").replace("0.5", "0.25")}  # fmt: skip
+    with reuse.kept(), tempfile.TemporaryDirectory() as folder:
+        found = {}
+        for name, each in texts.items():
+            (path := Path(folder) / f"{name}.py").write_text(each)
+            found[name] = print_of(path)
+    lines = [line for line in render(resemblance(found)).splitlines() if line.startswith("same program")]
+    same = [line for line in lines if "all constants and block sizes of the kernels" in line]
+    assert [line.split(":")[0] for line in same] == ["same program  ada, bob"]
+    (across,) = set(lines) - set(same)
+    assert across.startswith("same program  ada, bob with ") and ": any of one side and one of another share" in across
+    assert {"cyd", "dan"} < set(across.replace(",", " ").replace(":", " ").split())

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,13 @@ def test_half_a_core_makes_the_record_that_this_machine_makes(tmp_path: Path, te
     subprocess.run([sys.executable, "-m", *check.split()], cwd=tmp_path, check=False, capture_output=True)
     here = json.loads((tmp_path / "record.json").read_text())
     assert {**there, "seconds": 0, "environment": {}} == {**here, "seconds": 0, "environment": {}}
+
+
+@pytest.mark.parametrize("kind", ["prairielearn", "oci"])
+def test_the_command_that_builds_an_image_names_the_file_that_the_package_has(tmp_path: Path, kind: str) -> None:
+    build(kind, double(tmp_path), tmp_path / "image.zip")
+    names = zipfile.ZipFile(tmp_path / "image.zip").namelist()
+    assert "Containerfile" in names and "Dockerfile" not in names
+    text = (Path(__file__).parents[2] / "docs/lms.md").read_text()
+    commands = re.findall(r"docker build[^`]*", text)
+    assert commands and all(" -f Containerfile " in command for command in commands)

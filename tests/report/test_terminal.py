@@ -171,7 +171,11 @@ def test_a_hopeless_report_has_the_hint_for_another_line_too() -> None:
     checks = [replace(FAILED, id=f"test_{n}", **of(n)) for n in (1, 1, 2, 3)]
     text = render(record(*checks))
     assert "mend 1" in text and "text 2" in text and "mend 2" in text
-    assert "mend 3" not in text and "Begin with the first" in text
+    assert "Wrong 2. More" in text  # what happened, too
+    assert "mend 3" not in text and "Wrong 3" not in text
+    assert "then check again: it may be the cause of others, too." in text
+    told = render(record(*checks[:3], PENDING))
+    assert "Begin with the first" not in told  # one that only waits for a card is not silent about a mistake
 
 
 def test_a_report_with_points_tells_every_story() -> None:
@@ -281,6 +285,11 @@ def test_no_line_but_the_command_is_wider_than_the_terminal(width: int) -> None:
     lines = render(record(PASSED, FAILED, PENDING, FAULT), Look(width)).split("\n")
     wide = [line for line in lines[2:] if len(line) > width]
     assert all("replay" in line for line in wide)
+    given = {"name": "residual", "dtype": "float32", "shape": [2, 1], "profile": "tiny", "stride": [1, 1], "seed": 6331, "base": 31}
+    lines = render(record(replace(FAILED, counterexample={"inputs": [given]})), Look(width)).split("\n")
+    at = next(n for n, line in enumerate(lines) if line.startswith("      input   residual: float32 [2, 1]"))
+    assert len(lines[at]) <= width and "in a shared storage of 31" in " ".join(" ".join(lines[at : at + 3]).split())
+    assert lines[at + 1].startswith(" " * 16) and len(lines[at + 1]) <= width
 
 
 # --- safety -----------------------------------------------------------------------------------------------------------
@@ -320,4 +329,4 @@ def test_a_message_that_must_be_short_ends_with_a_sentence() -> None:
     ]
     shown = [line.strip() for line in render(record(*checks)).splitlines()]
     ends = [line for line, after in itertools.pairwise(shown) if after.startswith("line ") and line[-1:] != "0"]
-    assert "..." not in shown and len(ends) == 1 and all(line.endswith(".") for line in ends)
+    assert "..." not in shown and len(ends) == 2 and all(line.endswith(".") for line in ends)

@@ -244,3 +244,15 @@ def test_what_is_to_be_done_about_a_syntax_error_is_said_in_every_language(wrong
     hint = caught.value.message.partition("`. ")[2].rstrip(".")
     known = translation.table(language)
     assert known[hint[:1].lower() + hint[1:]].lower() in said.lower()
+
+
+def test_german_numbers_have_points_where_english_ones_have_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(translation.VARIABLE, "de")
+    for english, german in (
+        ("proved for every N up to 2,145,386,495 and every M up to 65,535.", "2.145.386.495"),
+        ("1,048,576 elements", "1.048.576"), ("`f(1,024)` [1,128] 0.5, 128,256, 1,000", "`f(1,024)` [1.128] 0.5, 128.256, 1.000"),
+    ):
+        assert german in translation.say(english)
+    assert "," not in translation.say("65,535")
+    monkeypatch.setenv(translation.VARIABLE, "zh")
+    assert "1,048,576" in translation.say("1,048,576 elements")

@@ -139,6 +139,18 @@ def test_a_folder_with_several_files_asks_which(tmp_path: Path) -> None:
     assert "which file do you mean" in error.message and "a.py, b.py" in error.message
 
 
+def test_a_stray_file_beside_several_assignments_that_were_started_is_not_taken_for_the_one_that_is_meant(tmp_path: Path) -> None:
+    for name in ("softmax", "matmul"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / f"test_{name}.py", "")
+        write(tmp_path / "kernel.py")
+    error = refusal(tmp_path)
+    assert isinstance(error, NoSuchSubmission)
+    there = ", ".join(str(tmp_path / name) for name in ("kernel.py", "matmul", "softmax"))
+    assert error.message == f"which do you mean: {there}? Name it: {tmp_path / 'matmul'}"
+    assert read(tmp_path, entry="softmax").path == str(tmp_path / "kernel.py")  # -a says it
+
+
 def test_a_folder_without_python_says_so(tmp_path: Path) -> None:
     write(tmp_path / "README.md", "words")
     assert "no .py file or notebook" in refusal(tmp_path).message
