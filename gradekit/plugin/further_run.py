@@ -105,7 +105,7 @@ class FurtherInputs:
         is_fault = verdict_of(error).outcome is Outcome.FAULT
         if is_fault:
             found.untried[call.line, f"a call for which {call.why}: the grader failed ({_named(error)})"] = None
-        if is_fault or (getattr(error, "cause", None) in _TOO_LARGE and "hint" not in getattr(error, "facts", {})):
+        if is_fault or (getattr(error, "told", None) in _TOO_LARGE and "hint" not in getattr(error, "facts", {})):
             examples.forgive()
             self._too_much = True
             self._uncompared |= self._subject.forms.keys() - known

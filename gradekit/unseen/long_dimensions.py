@@ -76,6 +76,8 @@ class LongDimensions:
             if few_bits and self._is_first(check, draws, name, (draws.values, draws.layouts, _about(check, draws))):
                 other = Limit.OTHERS[0] if _outer(draws, name) else 1  # one counter has all that are summed
                 far = replace(scope, beyond=4 * Limit.FAR, most=Limit.COUNTED)
+                for chosen in _choices(draws):
+                    yield Stretch(draws, form, far, name, other, Limit.LENGTHS[-1:], far.most, dict(chosen))
                 for turn in (0, -1):
                     yield Stretch(draws, form, far, name, other, (), far.most, layouts_like(draws, form, turn))
             if in_floats and self._is_first(check, draws, name, "in floats"):
