@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from gradekit.causes import Cause
+from gradekit.engine.budget import OverBudget
+from gradekit.exact.whole_numbers import parting
 from gradekit.findings import Outcome
 from gradekit.inputs.covering import Row
 from gradekit.inputs.draws import Call, Draws
@@ -23,6 +25,8 @@ from gradekit.plugin.profiles import Limit
 from gradekit.program import Program, View
 from gradekit.sandbox import Form, TraceError
 from gradekit.source.unfollowed import host_text
+from gradekit.subject.call_spec import call_spec
+from gradekit.subject.runs import SomePrograms
 from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, fits
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
@@ -85,7 +89,7 @@ class FurtherInputs:
                         return
         with _noting(found):
             self._see_kernels()
-            found.shortage = self._longest.shortage(check, draws, self._traced())
+            found.shortage = self._longest.shortage(check, draws, self._traced()) or self._parted(draws)
         with _noting(found):
             found.branches = self._seen_and_unseen(draws)
         found.branches |= {"untried": _told(found.untried)} if found.untried else {}
@@ -220,6 +224,12 @@ class FurtherInputs:
                     work += self._last
                 stretch.spent(None if self._too_much else self._last)
 
+    def _parted(self, draws: Draws) -> Failure | None:
+        """What quotients of whole numbers in float32 do wrong, in the first call that needs larger ones."""
+        calls = self._stretches.quotients(self._check, draws, self._traced()) if self._kernels.divides_in_floats else ()
+        each = (parted(self._subject, draws.entry.name, call) for call in calls)
+        return next((failure for failure in each if failure is not None), None)
+
     def _traced(self) -> list[TracedForm]:
         """The check's calls whose results were compared, as data; each is one object for all checks."""
         made = self._subject.forms
@@ -293,6 +303,35 @@ def kind_of(check: str, draws: Draws) -> Hashable:
     """Equal for checks whose calls differ in sizes alone: the first of these goes beyond the sizes that it lists."""
     own = check.partition("[")[0 if draws.upstream else 2]  # of gradients, each is another question
     return own, draws.entry.name, replace(draws, sizes=(), at_most=0, free=frozenset())
+
+
+def parted(subject: Subject, entry: str, call: FurtherCall) -> Failure | None:
+    """What some programs of a call do wrong since their whole numbers go through float32, if anything."""
+    program = subject.program_apart(call_spec(entry, call.call).form)
+    try:
+        some = SomePrograms.of(program, 0)
+    except OverBudget:
+        return None
+    tensors = [arg for arg in call.call if isinstance(arg, Input)]
+    values = [tensor.tensor() for tensor in tensors]
+    found = parting(program, values, subject.assignment.allow, {some.launch: some.ids})
+    if found is None:
+        return None
+    element, line = found
+    failure = Failure(
+        Cause.WRONG_VALUES,
+        f"Line {line} converts whole numbers to float32, which holds them exactly only up to 2**24. "
+        f"At shape {list(tensors[0].shape)}, element {element:,} of the result is wrong by that.",
+        line=line,
+    )
+    failure.repeat = lambda other: _raise_parted(other, entry, call)
+    return failure
+
+
+def _raise_parted(subject: Subject, entry: str, call: FurtherCall) -> None:
+    failure = parted(subject, entry, call)
+    if failure is not None:
+        raise failure
 
 
 # --- what goes wrong in the longest calls that an entry promises, which are traced and not run ------------------------

@@ -84,6 +84,22 @@ class LongDimensions:
                 yield Stretch(draws, form, scope, name, Limit.BETWEEN[0], Limit.BETWEEN[1])
             yield from self._usual(check, draws, form, scope, name)
 
+    def quotients(self, check: str, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
+        """Calls with one dimension so long beside one of 2 that a quotient by 2 is off by more in float32; all
+        tensors repeat their rows, so that they are small."""
+        mine = [one for one in forms if fits(draws, one) and one.elements and not one.wanted]
+        repeated = {f"layout {one}": "expanded" for one, ways in draws.layouts if "expanded" in ways}
+        if not mine or len(repeated) < len(draws.layouts):
+            return
+        form = max(mine, key=lambda one: any("float16" in view.dtype for view in one.views))
+        scope = CallScope(draws, rank_of(draws, form), True, 1 << 31, Limit.QUOTIENTS)
+        for name in scope.sizes:
+            length = Limit.QUOTIENTS >> len(scope.sizes) - 1
+            if _outer(draws, name) > 1 and self._is_first(check, draws, name, (draws.values, draws.layouts, "")):
+                sizes = {one: scope.nearest(one, length if one == name else 2) for one in scope.names}
+                call = made(draws, form, sizes, 0, repeated)
+                yield FurtherCall(call, f"{name} is {length:,}, the others 2")
+
     def _usual(self, check: str, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
         """Those of one dimension; with other choices and values only as long as shows most."""
         is_first, longest = self._is_first(check, draws, name), 0
