@@ -63,13 +63,13 @@ def _of_text(ttir: str) -> tuple[Module, KernelFacts]:
     flow = DefUse(module.functions.values())
     ends = (op for op in flow.ops if op.name in _BACK)
     made = flow.makers(flow.behind([name for op in ends for name in op.operands]))
-    widen = _Widening(frozenset(name for op in made if op.name not in LOADS | ATOMICS for name in op.results))
+    widen = _Floats(frozenset(name for op in made if op.name not in LOADS | ATOMICS for name in op.results))
     functions = {name: dataclasses.replace(one, body=widen.region(one.body)) for name, one in module.functions.items()}
     return (found := Module(functions)), facts_of(found)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Widening:
+class _Floats:
     """Floats of these names become float64."""
 
     names: frozenset[str]

@@ -22,7 +22,7 @@ from gradekit.unseen import Limit
 from gradekit.unseen.further import SEED, Decision, FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
+from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Together, Way
 
 
 @dataclass
@@ -71,6 +71,23 @@ class HostInputs:
                     each = {sum(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in calls}
                     small = sorted(count for count in each if count <= Limit.LARGER_ELEMENTS)
                     yield from (replace(each[count], purpose=Purpose.VARIED) for count in small[-1:])
+
+    def together(self, draws: Draws) -> Iterator[FurtherCall]:
+        """Calls for two ways of comparisons of sizes with a number that calls have gone each, and none has both."""
+        ways = [{(branch, condition.held) for condition, branch in path.steps} for path in self.paths]
+        met: set[tuple[Way, Way]] = {pair for one in ways for pair in itertools.permutations(one, 2)}
+        seen = set[Way]().union(*ways)
+        left = iter(range(Limit.PAIRS if self.goes_far else 0))
+        for path in self.paths:
+            sized = [step for step, gap in enumerate(path.gaps(path.values_of(path.form))) if gap is not None]
+            for step, kept in itertools.permutations(sized, 2):
+                wanted, other = Together(path, step, False, kept), OtherWay(path, kept)
+                pair = wanted.flipped, (other.branch, path.steps[kept][0].held)
+                is_new = pair[0] in seen and pair not in met and wanted.asked.isdisjoint(other.asked)
+                if is_new and next(left, None) is not None:
+                    met |= {pair, pair[::-1]}
+                    calls = [one for one in self._calls(draws, wanted, 0) if _largest(one) <= Limit.LARGER_ELEMENTS]
+                    yield from (replace(call, purpose=Purpose.VARIED) for call in calls[-1:])
 
     def decisions(self, draws: Draws) -> Iterator[Decision]:
         """The ways that host code can go in promised calls, and whether a call has."""
@@ -136,6 +153,10 @@ class HostInputs:
         scopes = scope.in_each_choice(draws.choices, SEED) if is_computed else [scope]
         each = ((self.search.solutions(wanted, wanted.path, near), dict(near.given)) for near in scopes)
         return next(([one | given for one in sizes] for sizes, given in each if sizes), [])
+
+
+def _largest(call: FurtherCall) -> int:
+    return max(arg.numel for arg in call.call if isinstance(arg, Input))
 
 
 def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:
