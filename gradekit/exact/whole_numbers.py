@@ -1,7 +1,6 @@
 """Whole numbers of a kernel that go through floats, and back, on their way to an address: beside the same kernel with
 float64 in their place, which holds every index. What parts from it where no float32 holds them is wrong."""
 
-import dataclasses
 import functools
 from collections.abc import Collection, Mapping, Sequence
 
@@ -12,10 +11,10 @@ from gradekit.engine.budget import Budget, OverBudget, Unsupported
 from gradekit.engine.def_use import ATOMICS, LOADS, DefUse
 from gradekit.engine.executor import Setup, as_compiled
 from gradekit.engine.host import ForbiddenOp
-from gradekit.engine.kernel_facts import KernelFacts, every_operation, facts_of, parsed
-from gradekit.engine.ttir import Block, Module, Op, Region, Type
+from gradekit.engine.kernel_facts import KernelFacts, every_operation, parsed
+from gradekit.engine.ttir import Module
 from gradekit.engine.ttir_locations import line_of
-from gradekit.exact.widening import wide_types
+from gradekit.exact.widening import Widening
 from gradekit.program import Kernel, Program
 
 HELD = 1 << 24
@@ -61,35 +60,6 @@ def _kept_whole(kernel: Kernel) -> tuple[Module, KernelFacts]:
 def _of_text(ttir: str) -> tuple[Module, KernelFacts]:
     module = parsed(ttir)
     flow = DefUse(module.functions.values())
-    ends = (op for op in flow.ops if op.name in _BACK)
-    made = flow.makers(flow.behind([name for op in ends for name in op.operands]))
-    widen = _Floats(frozenset(name for op in made if op.name not in LOADS | ATOMICS for name in op.results))
-    functions = {name: dataclasses.replace(one, body=widen.region(one.body)) for name, one in module.functions.items()}
-    return (found := Module(functions)), facts_of(found)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Floats:
-    """Floats of these names become float64."""
-
-    names: frozenset[str]
-
-    def region(self, region: Region) -> Region:
-        return Region([self._block(block) for block in region.blocks])
-
-    def _block(self, block: Block) -> Block:
-        types = self._types(block.arguments, block.argument_types)
-        return Block(block.label, block.arguments, types, [self._op(op) for op in block.ops])
-
-    def _op(self, op: Op) -> Op:
-        found = dataclasses.replace(
-            op, operand_types=self._types(op.operands, op.operand_types), regions=tuple(map(self.region, op.regions)),
-            result_types=self._types(op.results, op.result_types),
-        )  # fmt: skip
-        found.number = op.number
-        return found
-
-    def _types(self, names: Sequence[str], types: Sequence[Type]) -> tuple[Type, ...]:
-        wide = dict(zip(names, wide_types(types), strict=False))
-        each = zip(names, types, strict=False)
-        return (*(wide[name] if name in self.names else own for name, own in each), *types[len(names) :])
+    each = (flow.behind(op.operands) for op in flow.ops if op.name in _BACK)
+    names = [one for one in each if not any(op.name in LOADS | ATOMICS for op in flow.makers(one))]
+    return Widening(names=frozenset().union(*names)).module(module)

@@ -83,22 +83,27 @@ def widened_kernel(
     At the operation with the number `rounding` the result is rounded to the type that the text says. The constant at
     the operation `moved` is larger by the share `by`.
     """
-    whole = parsed(ttir)
-    widen = _Widening(rounding, moved, by)
-    module = Module({name: widen.function(function) for name, function in whole.functions.items()})
-    return module, facts_of(module)
+    return Widening(rounding, moved, by).module(parsed(ttir))
 
 
 @dataclasses.dataclass
-class _Widening:
-    rounding: int | None
-    moved: int | None
-    by: float
+class Widening:
+    """Floats become float64: all, or those of these `names`; see `widened_kernel`."""
 
-    def function(self, function: Function) -> Function:
+    rounding: int | None = None
+    moved: int | None = None
+    by: float = 0.0
+    names: frozenset[str] | None = None
+
+    def module(self, whole: Module) -> tuple[Module, KernelFacts]:
+        """The whole of it, and its facts."""
+        module = Module({name: self._function(function) for name, function in whole.functions.items()})
+        return module, facts_of(module)
+
+    def _function(self, function: Function) -> Function:
         return dataclasses.replace(
-            function, argument_types=wide_types(function.argument_types),
-            result_types=wide_types(function.result_types), body=self._region(function.body),
+            function, argument_types=self._types(function.arguments, function.argument_types),
+            result_types=self._types((), function.result_types), body=self._region(function.body),
         )  # fmt: skip
 
     def _region(self, region: Region) -> Region:
@@ -106,15 +111,23 @@ class _Widening:
 
     def _block(self, block: Block) -> Block:
         ops = list(itertools.chain.from_iterable(map(self._op, block.ops)))
-        return Block(block.label, block.arguments, wide_types(block.argument_types), ops)
+        return Block(block.label, block.arguments, self._types(block.arguments, block.argument_types), ops)
 
     def _op(self, op: Op) -> Iterable[Op]:
         wide = dataclasses.replace(
-            op, operand_types=wide_types(op.operand_types), result_types=wide_types(op.result_types),
+            op, operand_types=self._types(op.operands, op.operand_types),
+            result_types=self._types(op.results, op.result_types),
             regions=tuple(map(self._region, op.regions)), attributes=self._attributes(op),
         )  # fmt: skip
         wide.number = op.number
         return self._rounded(op, wide) if op.number == self.rounding else (wide,)
+
+    def _types(self, names: Sequence[str], types: Sequence[Type]) -> tuple[Type, ...]:
+        wide = wide_types(types)
+        if self.names is None:
+            return wide
+        mine = [name in self.names for name in names]
+        return tuple(wide[n] if n < len(mine) and mine[n] else own for n, own in enumerate(types))
 
     def _attributes(self, op: Op) -> dict[str, Any]:
         if op.number != self.moved:

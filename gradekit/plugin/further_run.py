@@ -324,14 +324,8 @@ def parted(subject: Subject, entry: str, call: FurtherCall) -> Failure | None:
         f"At shape {list(tensors[0].shape)}, element {element:,} of the result is wrong by that.",
         line=line,
     )
-    failure.repeat = lambda other: _raise_parted(other, entry, call)
+    failure.repeat = functools.partial(_raise_again, functools.partial(parted, entry=entry, call=call))
     return failure
-
-
-def _raise_parted(subject: Subject, entry: str, call: FurtherCall) -> None:
-    failure = parted(subject, entry, call)
-    if failure is not None:
-        raise failure
 
 
 # --- what goes wrong in the longest calls that an entry promises, which are traced and not run ------------------------
@@ -395,11 +389,11 @@ def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
         failure = Failure(errors[0].cause, message, line=errors[0].line)
     else:
         return None
-    failure.repeat = functools.partial(_raise_again, call)
+    failure.repeat = functools.partial(_raise_again, functools.partial(shortage_of, call=call))
     return failure
 
 
-def _raise_again(call: LongCall, other: Subject) -> None:
-    failure = shortage_of(other, call)
+def _raise_again(found: Callable[[Subject], Failure | None], other: Subject) -> None:
+    failure = found(other)
     if failure is not None:
         raise failure
