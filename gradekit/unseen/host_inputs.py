@@ -12,7 +12,7 @@ import torch
 
 from gradekit.domain import MOST_ELEMENTS
 from gradekit.inputs.covering import Row
-from gradekit.inputs.draws import Draws, shape_parts
+from gradekit.inputs.draws import Call, Draws, shape_parts
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import CHOSEN
 from gradekit.prove.host_terms import holds, polynomials, variable
@@ -86,8 +86,9 @@ class HostInputs:
                 is_new = pair[0] in seen and pair not in met and wanted.asked.isdisjoint(other.asked)
                 if is_new and next(left, None) is not None:
                     met |= {pair, pair[::-1]}
-                    calls = [one for one in self._calls(draws, wanted, 0) if _largest(one) <= Limit.LARGER_ELEMENTS]
-                    yield from (replace(call, purpose=Purpose.VARIED) for call in calls[-1:])
+                    calls = (made(draws, path.form, sizes, 0, {}) for sizes in self._chosen(draws, wanted, True)[-1:])
+                    yield from (FurtherCall(call, wanted.branch.says(pair[0][1]), wanted.branch.line, Purpose.VARIED)
+                                for call in calls if _largest(call) <= Limit.LARGER_ELEMENTS)  # fmt: skip
 
     def decisions(self, draws: Draws) -> Iterator[Decision]:
         """The ways that host code can go in promised calls, and whether a call has."""
@@ -155,8 +156,8 @@ class HostInputs:
         return next(([one | given for one in sizes] for sizes, given in each if sizes), [])
 
 
-def _largest(call: FurtherCall) -> int:
-    return max(arg.numel for arg in call.call if isinstance(arg, Input))
+def _largest(call: Call) -> int:
+    return max(arg.numel for arg in call if isinstance(arg, Input))
 
 
 def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:
