@@ -12,7 +12,7 @@ import torch
 
 from gradekit.domain import MOST_ELEMENTS
 from gradekit.inputs.covering import Row
-from gradekit.inputs.draws import Call, Draws, shape_parts
+from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import CHOSEN
 from gradekit.prove.host_terms import holds, polynomials, variable
@@ -82,13 +82,14 @@ class HostInputs:
             sized = [step for step, gap in enumerate(path.gaps(path.values_of(path.form))) if gap is not None]
             for step, kept in itertools.permutations(sized, 2):
                 wanted, other = Together(path, step, False, kept), OtherWay(path, kept)
-                pair = wanted.flipped, (other.branch, path.steps[kept][0].held)
+                pair = wanted.way, (other.branch, not other.way[1])
                 is_new = pair[0] in seen and pair not in met and wanted.asked.isdisjoint(other.asked)
                 if is_new and next(left, None) is not None:
                     met |= {pair, pair[::-1]}
-                    calls = (made(draws, path.form, sizes, 0, {}) for sizes in self._chosen(draws, wanted, True)[-1:])
-                    yield from (FurtherCall(call, wanted.branch.says(pair[0][1]), wanted.branch.line, Purpose.VARIED)
-                                for call in calls if _largest(call) <= Limit.LARGER_ELEMENTS)  # fmt: skip
+                    for call in (made(draws, path.form, one, 0, {}) for one in self._chosen(draws, wanted, True)[-1:]):
+                        if max(arg.numel for arg in call if isinstance(arg, Input)) <= Limit.LARGER_ELEMENTS:
+                            why, line = wanted.branch.says(wanted.way[1]), wanted.branch.line
+                            yield FurtherCall(call, why, line, Purpose.VARIED)
 
     def decisions(self, draws: Draws) -> Iterator[Decision]:
         """The ways that host code can go in promised calls, and whether a call has."""
@@ -154,10 +155,6 @@ class HostInputs:
         scopes = scope.in_each_choice(draws.choices, SEED) if is_computed else [scope]
         each = ((self.search.solutions(wanted, wanted.path, near), dict(near.given)) for near in scopes)
         return next(([one | given for one in sizes] for sizes, given in each if sizes), [])
-
-
-def _largest(call: Call) -> int:
-    return max(arg.numel for arg in call if isinstance(arg, Input))
 
 
 def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:

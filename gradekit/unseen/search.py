@@ -267,17 +267,6 @@ class Together(OtherWay):
 
     kept: int = 0
 
-    @property
-    def flipped(self) -> Way:
-        """The way of the step itself."""
-        return super().way
-
-    @property
-    def way(self) -> Way:
-        """See `OtherWay`."""
-        condition, branch = self.path.steps[self.kept]
-        return (*self.flipped, branch), condition.held
-
     def met(self, among: Calls) -> Tensor | None:
         """See `OtherWay`."""
         fits, kept = super().met(among), among.held[self.kept]
