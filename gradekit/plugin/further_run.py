@@ -305,14 +305,14 @@ def kind_of(check: str, draws: Draws) -> Hashable:
     return own, draws.entry.name, replace(draws, sizes=(), at_most=0, free=frozenset())
 
 
-def parted(subject: Subject, entry: str, call: FurtherCall) -> Failure | None:
+def parted(subject: Subject, entry: str, call: Call) -> Failure | None:
     """What some programs of a call do wrong since their whole numbers go through float32, if anything."""
-    program = subject.program_apart(call_spec(entry, call.call).form)
+    program = subject.program_apart(call_spec(entry, call).form)
     try:
         some = SomePrograms.of(program, 0)
     except OverBudget:
         return None
-    tensors = [arg for arg in call.call if isinstance(arg, Input)]
+    tensors = [arg for arg in call if isinstance(arg, Input)]
     values = [tensor.tensor() for tensor in tensors]
     found = parting(program, values, subject.assignment.allow, {some.launch: some.ids})
     if found is None:

@@ -24,7 +24,7 @@ from gradekit.engine.launch import bind
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import BlockPointer, Pointer
-from gradekit.inputs.draws import Draws, shape_of
+from gradekit.inputs.draws import Call, Draws, shape_of
 from gradekit.inputs.layouts import is_row_major, row_major
 from gradekit.program import Choice, Fill, Launch, Program, View, every_step, reads, run_steps, views_in, writes
 from gradekit.unseen import Limit
@@ -84,7 +84,7 @@ class LongDimensions:
                 yield Stretch(draws, form, scope, name, Limit.BETWEEN[0], Limit.BETWEEN[1])
             yield from self._usual(check, draws, form, scope, name)
 
-    def quotients(self, check: str, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
+    def quotients(self, check: str, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[Call]:
         """Calls with one dimension so long beside one of 2 that a quotient by 2 is off by more in float32; all
         tensors repeat their rows, so that they are small."""
         mine = [one for one in forms if fits(draws, one) and one.elements and not one.wanted]
@@ -97,8 +97,7 @@ class LongDimensions:
             length = Limit.QUOTIENTS >> len(scope.sizes) - 1
             if _outer(draws, name) > 1 and self._is_first(check, draws, name, (draws.values, draws.layouts, "")):
                 sizes = {one: scope.nearest(one, length if one == name else 2) for one in scope.names}
-                call = made(draws, form, sizes, 0, repeated)
-                yield FurtherCall(call, f"{name} is {length:,}, the others 2")
+                yield made(draws, form, sizes, 0, repeated)
 
     def _usual(self, check: str, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
         """Those of one dimension; with other choices and values only as long as shows most."""
