@@ -444,8 +444,7 @@ def _of_sizes(table: Mapping[str, Any]) -> Iterator[Problem]:
     told += [str(value) for scalar in table.get("scalars", {}).values() for value in scalar["values"]]
     result = [part for result in _results(table) for part in result["shape"]]
     if ANY_DIMENSIONS in (*told, *result) and "dims" not in table.get("sizes", {}).get(ANY_DIMENSIONS, {}):
-        message = 'do not say how many dimensions "..." stands for; write "..." = { dims = [0, 3], most = 65536 }'
-        yield Problem(("sizes",), message)
+        yield Problem(("sizes",), 'do not say how many dimensions "..." is; write "..." = { dims = [0, 3], most = 99 }')
     for name, size in table.get("sizes", {}).items():
         if size.get("least", 1) > size["most"]:
             yield Problem(("sizes", name), f"has no sizes: they go from {size.get('least', 1)} to {size['most']}")

@@ -72,7 +72,7 @@ def test_a_size_that_the_result_alone_has_is_refused(tmp_path: Path) -> None:
 def test_a_shape_with_dimensions_that_have_no_name_needs_their_number(tmp_path: Path) -> None:
     unnamed = SCALE.replace('shape = ["M", "N"]', 'shape = ["...", "M", "N"]')
     for sizes in ("", 'sizes."..." = { most = 9 }\n'):
-        with pytest.raises(domain.DomainError, match=r'scale.sizes do not say how many dimensions "..." stands for'):
+        with pytest.raises(domain.DomainError, match=r'scale.sizes do not say how many dimensions "..." is; write'):
             read(tmp_path, unnamed.replace("sizes.M", f"{sizes}sizes.M"))
     told = unnamed.replace("sizes.M", 'sizes."..." = { dims = [0, 2], most = 9 }\nsizes.M')
     assert read(tmp_path, told)["scale"].sizes["..."].dims == (0, 2)

@@ -43,20 +43,16 @@ def like(id: str, other: Assignment) -> dict[str, str]:
     """The files of a new assignment that begins as a copy of another, with its entry called `id`."""
     folders = {"assignments": other.folder, **({"solutions": other.solutions} if other.solutions else {})}
     return {
-        f"{half}/{id}/{_renamed(path.name, other.id, id)}": _entry_renamed(path.read_text(encoding="utf-8"), other, id)
+        f"{half}/{id}/{file.name}".replace(f"/test_{other.id}", f"/test_{id}"): _renamed(file, other, id)
         for half, folder in folders.items()
-        for path in sorted(folder.iterdir())
-        if path.is_file()
+        for file in sorted(path for path in folder.iterdir() if path.is_file())
     }
 
 
-def _renamed(name: str, before: str, after: str) -> str:
-    return name.replace(f"test_{before}", f"test_{after}")
-
-
-def _entry_renamed(text: str, other: Assignment, id: str) -> str:
-    """The entry's name, but for a function of torch that is called the same."""
-    return re.sub(rf"(?<![\w.]){re.escape(other.entry)}\b|(?<=submission\.){re.escape(other.entry)}\b", id, text)
+def _renamed(file: Path, other: Assignment, id: str) -> str:
+    """The file's text with another name of the entry, but for a function of torch that is called the same."""
+    entry, text = re.escape(other.entry), file.read_text(encoding="utf-8")
+    return re.sub(rf"(?<![\w.]){entry}\b|(?<=submission\.){entry}\b", id, text)
 
 
 def from_reference(id: str, found: Signature, reference: str) -> dict[str, str]:

@@ -65,12 +65,11 @@ def signature(text: str, name: str, ask: Ask) -> Signature:
         said = _said(argument.annotation) or ask(f"{argument.arg}: a shape such as [M, N], or int, float or bool")
         found.arguments.append(argument.arg)
         found.takes.append(argument.arg if default is None else f"{argument.arg}={ast.unparse(default)}")
-        kind = said.strip()
-        if kind in ("int", "float") and not isinstance(default, ast.Constant):
-            said = f"= {ask(f'{argument.arg}: a number that calls pass, as its default or as = 1e-5')}"
-        _add(found, argument.arg, said, default.value if isinstance(default, ast.Constant) else None)
-        if kind == "float":
-            found.scalars[argument.arg]["type"] = kind
+        value = ast.literal_eval(default) if isinstance(default, (ast.Constant, ast.UnaryOp)) else None
+        if value is None and said.strip() in ("int", "float"):
+            number = ask(f"{argument.arg}: a number that calls pass, as its default or as = 1e-5")
+            value = _computed(argument.arg, number)["values"][0]
+        _add(found, argument.arg, said, value)
     if not any("written" in tensor for tensor in found.tensors.values()):
         results = _said(function.returns) or ask(f"what {name} returns: a shape such as [M, N]")
         said, found.up_to = _free(results, found)
@@ -103,13 +102,14 @@ def _add(found: Signature, name: str, annotation: str, default: Any) -> None:
         values = [True, False] if said.strip() == "bool" else [default]
         found.scalars[name] = {"type": said.strip(), "values": values}
     elif said.strip().startswith("="):
-        found.scalars[name] = _computed(name, said.strip().lstrip("= "))
+        found.scalars[name] = _computed(name, said)
     else:
         found.tensors[name] = _tensor(name, said)
 
 
 def _computed(name: str, expression: str) -> dict[str, Any]:
-    """A scalar that sizes decide, or that is one number."""
+    """A scalar that sizes decide, or that is one number; the expression may begin with a sign of equality."""
+    expression = expression.strip().removeprefix("=").strip()
     try:
         value = expression if names_in(expression) else evaluate(expression, {})
     except ValueError as error:

@@ -267,13 +267,10 @@ def _noting(found: FurtherRun) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001
-        told = f"some further calls could not be worked out, by no fault of yours ({_named(error)})"
-        found.untried[None, told] = None
+        found.untried[None, f"further calls could not be worked out, by no fault of yours ({_named(error)})"] = None
 
 
-def _listed(
-    found: FurtherRun, make: Callable[..., Iterable[FurtherCall]], *arguments: Any
-) -> list[FurtherCall]:
+def _listed(found: FurtherRun, make: Callable[..., Iterable[FurtherCall]], *arguments: Any) -> list[FurtherCall]:
     """The calls that `make` gives; those up to an error of its own."""
     calls: list[FurtherCall] = []
     with _noting(found):

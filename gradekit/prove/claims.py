@@ -495,7 +495,8 @@ class Coverage:
         self.region, self.path, self.solver = region, path, solver
         self.elements = [var(f"element {axis}", 0) for axis in range(len(region.sizes))]
         self.flat = var("element", 0)
-        self.stores = [(launched, touch) for launched in launches for touch in _stores(launched, region)]
+        touched = [(launched, touch) for launched in launches for touch in launched.touched]
+        self.stores = [(l, t) for l, t in touched if t.access.kind == "store" and t.region.storage == region.storage]
 
     def decide(self) -> Answer:
         """Whether each element is written; "open" where no program can be named that would."""
@@ -572,11 +573,9 @@ class Coverage:
         return both(*map(simple.truth, (*ranges, *limits)), *same, simple.truth(put.truth(touch.access.active)))
 
     def _still(self, launched: LaunchClaims, touch: Touch, counters: Sequence[Atom]) -> Substitution:
-        """Puts 0 in place of counters that are 0 wherever it stores: of equal steps, as of rows and columns where a row
-        has one element, a guess would take either."""
+        """Puts 0 in place of counters that are 0 wherever it stores: of two with equal steps, a guess takes any."""
         where = launched.where(touch.access)
-        zero = (c for c in counters if self.solver.follows(where, equal(of_atom(c), ZERO)))
-        return Substitution(dict.fromkeys((c.key for c in zero), ZERO).get)
+        return Substitution({c.key: ZERO for c in counters if self.solver.follows(where, equal(of_atom(c), ZERO))}.get)
 
     def _bounds(self, flat: bool) -> list[Truth]:
         if flat:
@@ -587,7 +586,3 @@ class Coverage:
 def _in_range(value: Term, counter: Atom) -> Truth:
     low, high = counter.range
     return both(value >= (low or 0), value <= high if high is not None else TRUE)
-
-
-def _stores(launched: LaunchClaims, region: StorageRegion) -> list[Touch]:
-    return [one for one in launched.touched if one.access.kind == "store" and one.region.storage == region.storage]

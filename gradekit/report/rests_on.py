@@ -57,11 +57,9 @@ def in_words(record: Mapping[str, Any]) -> str:
 
 def not_seen(record: Mapping[str, Any]) -> str:
     """A line for a report: the first of what nothing has looked at, and how many more there are; "" for none."""
-    if not (named := unsure(record)):
-        return ""
-    if more := len(named) - 1:
-        return f"Left open, and nothing for you to change: {named[0]} (and {more} more)."
-    return f"Left open, and nothing for you to change: {named[0]}."
+    named = unsure(record)
+    more = f" (and {len(named) - 1} more)" if len(named) > 1 else ""
+    return f"Left open, and nothing for you to change: {named[0]}{more}." if named else ""
 
 
 def unsure(record: Mapping[str, Any]) -> list[str]:

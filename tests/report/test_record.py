@@ -186,7 +186,7 @@ def test_a_line_says_it_and_what_nothing_has_looked_at_is_named() -> None:
 
 
 def test_a_terminal_names_what_could_not_be_looked_at() -> None:
-    untried = {"line": None, "what": "some further calls could not be worked out, by no fault of yours (IndexError)"}
+    untried = {"line": None, "what": "further calls could not be worked out, by no fault of yours (IndexError)"}
     seen = replace(PASSED, details={"coverage": {"branches": {"untried": [untried]}}})
     shown = render(record(seen), Look(width=200))
     assert f"Left open, and nothing for you to change: {untried['what']}." in shown
