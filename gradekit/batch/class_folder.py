@@ -247,12 +247,7 @@ class GradingSession:
                 f"another grading than before ({', '.join(said) or 'another secret seed'}): everything is graded anew,"
                 f" and the {counted(len(before.records()), 'result')} of the other one stay beside it, unmixed"
             )
-        yield from self._changed()
-
-    def _changed(self) -> list[str]:
-        """What to know where the tests have changed since results in the book were made."""
-        kept = "who is not graded again keeps these points, and the report says so"
-        return [f"since points were given, {one} changed; {kept}" for one in filter(None, [self.grading.changed()])]
+        yield from now.changed()
 
     def _remarks(self, found: Sequence[HandIn], aside: Sequence[str]) -> Iterable[str]:
         """What an instructor should look at before hundreds are graded."""
@@ -286,7 +281,7 @@ class GradingSession:
         self._todo = {digest: h for digest, h in theirs.items() if _failed(records.get(digest), check, cause)}
         if not self._todo and cause != "fault":
             raise UsageError(_none_failed([records[digest] for digest in theirs if digest in records], check))
-        changed, everyone = self._changed() if self._todo else [], {hand_in.digest: hand_in for hand_in in given}
+        changed, everyone = self.grading.changed() if self._todo else [], {hand_in.digest: hand_in for hand_in in given}
         self._todo, chosen = everyone if every else self._todo, counted(len(self._todo), "submission")
         if every is None and changed and len(self._todo) < len(everyone):
             how = f"--all grades all {len(everyone)} again by what there is now; --only grades {chosen}"

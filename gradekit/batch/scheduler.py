@@ -70,24 +70,23 @@ class Grading:
         return grader.grading(self.release, self.options)
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """The newest record of every submission, one of this release before others, which say so in their message; what
-        was measured on a card is in its place."""
+        """The newest record of every submission, with what a card measured; one of an earlier release says so."""
         return _book(self.store, self.assignment.id, self.options, self.name)
 
     def own(self) -> dict[str, dict[str, Any]]:
         """The newest records of this very release."""
         return _records(self.store, self.assignment.id, self.name, self.seed)
 
-    def changed(self) -> str:
-        """What has changed since results in the book were made: "test_x.py (test_sizes counts 10, before 20)"; "" where
-        all are of this release."""
+    def changed(self) -> list[str]:
+        """A sentence that says what has changed since results in the book were made; none where nothing has."""
         if not self.records().keys() - self.own().keys():
-            return ""
+            return []
         suits = _suiting(self.store, self.assignment.id, self.options)
         before = next(name.partition("+")[0] for name, _ in suits if name != self.name)
         kept, now = self.store.contents(self.assignment.id, before), grader.contents(self.assignment)
         names = [name for name in now | kept if kept.get(name) != now.get(name)] if kept else ["the tests or gradekit"]
-        return ", ".join(name + _points(kept.get(name, ""), now.get(name, "")) for name in names)
+        said = ", ".join(name + _points(kept.get(name, ""), now.get(name, "")) for name in names)
+        return [f"since points were given, {said} changed; who is not graded again keeps them, as the report says"]
 
     def take_in(self, hand_ins: Iterable[HandIn]) -> dict[str, HandIn]:
         """Remember the hand-ins; those without a result, or with nothing but a fault, by digest in a fixed order."""

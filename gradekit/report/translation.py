@@ -55,11 +55,7 @@ def say(text: str) -> str:
     if language() == "en":
         return text
     said = "\n".join(_said(line, language())[1] for line in text.split("\n"))
-    return _LONG.sub(_with_points, said) if language() == "de" else said
-
-
-def _with_points(found: re.Match[str]) -> str:
-    return found[0] if found[0].startswith("`") else found[0].replace(",", ".")
+    return _LONG.sub(lambda n: n[0] if n[0][0] == "`" else n[0].replace(",", "."), said) if language() == "de" else said
 
 
 def english(text: str) -> list[str]:
