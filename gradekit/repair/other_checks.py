@@ -69,15 +69,14 @@ def confirmed(
     before: Callable[[Example], BaseException | None],
 ) -> int | None:  # fmt: skip
     """How many examples are right with a change, by walks, where all of a check's `own` are, and those that are `held`
-    of other checks are right or no worse than before; 0 where one is not, None where too few can be walked. `before`
-    gives what an example raised without the change."""
+    of other checks are right or wrong as before; 0 where one is not, None where too few can be walked. `before` gives
+    what an example raised without the change."""
     errors = [walked.error(example) for example in own]
     if any(isinstance(error, Failure) for error in errors):
         return 0
     for example in (one for one in held if one.compares):
         errors.append(error := walked.error(example))
-        known = before(example) if isinstance(error, Failure) else None
-        if isinstance(error, Failure) and (known is None or not fail_alike(known, error) and is_worse(known, error)):
+        if isinstance(error, Failure) and ((known := before(example)) is None or not fail_alike(known, error)):
             return 0
     right = errors.count(None)
     return right if right >= Limit.LEAST_WALKED else None
