@@ -130,7 +130,8 @@ class FurtherInputs:
             yield from self._afforded([*special, *now, *again], found, name, Limit.ROUNDS - 1 - turn)
             if turn == Limit.ROUNDS - 1 or len(found.ran) == before:
                 last = [call for call in calls if call not in now]
-                yield from self._afforded([*self._varied(draws), *last], found, name, 0)
+                together = _listed(found, self._host.together, draws)
+                yield from self._afforded([*self._varied(draws), *last, *together], found, name, 0)
                 return
 
     def _special(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:

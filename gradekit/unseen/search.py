@@ -261,6 +261,18 @@ class OtherWay:
         return beyond if bool(beyond.any()) else fits
 
 
+@dataclass(frozen=True)
+class Together(OtherWay):
+    """A step of a path that must go the other way, while another, `kept`, goes as it did."""
+
+    kept: int = 0
+
+    def met(self, among: Calls) -> Tensor | None:
+        """See `OtherWay`."""
+        fits, kept = super().met(among), among.held[self.kept]
+        return None if fits is None or kept is None else fits & torch.as_tensor(kept)
+
+
 _OF_MANY = ("tt.reduce", "tt.dot")
 
 
@@ -399,7 +411,8 @@ def _content(want: Want) -> Hashable:
     """Equal for wants that the same calls beside a path meet, of whichever submission."""
     if isinstance(want, Missing):
         return want.branch.kernel, want.branch.way, want.text.ttir, want.number, want.everywhere
-    return want if isinstance(want, ConstantWay) else (type(want), want.step, want.same_path)
+    kept = want.kept if isinstance(want, Together) else None
+    return want if isinstance(want, ConstantWay) else (type(want), want.step, want.same_path, kept)
 
 
 def _value(text: str, names: Mapping[str, Any]) -> Any:
