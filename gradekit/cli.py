@@ -267,7 +267,6 @@ def stop(every: bool) -> None:
 
 
 def _keep_attempt(folder: Path, data: dict[str, Any], options: dict[str, Any]) -> None:
-    """Keep what the checks of a started assignment came to, but for a part of them."""
     from gradekit.course import attempts
 
     is_whole = not (options["keyword"] or options["inputs"] or options["stop"]) and data["status"] == "graded"

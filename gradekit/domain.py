@@ -304,7 +304,6 @@ def _entry(name: str, table: Mapping[str, Any]) -> EntryDomain:
 
 
 def _arguments(table: Mapping[str, Any]) -> list[str]:
-    """The names of all arguments, those of lists one by one."""
     return [name for each in table["arguments"] for name in ([each] if isinstance(each, str) else each)]
 
 

@@ -510,7 +510,6 @@ def _build(noun: type, values: dict[str, Any]) -> Any:
 
 @functools.cache
 def _fields(noun: type) -> dict[str, Callable[[Any], bool]]:
-    """What fits each field of a noun."""
     return {name: _fits(hint) for name, hint in typing.get_type_hints(noun).items()}
 
 

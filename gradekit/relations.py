@@ -163,7 +163,6 @@ def _along(relation: Relation, args: tuple[Any, ...], part: Part, says: str) -> 
 
 
 def _dims(relation: Relation, args: Sequence[Any]) -> list[int | None]:
-    """For each argument the dimension of the relation's name; None where it has none."""
     known = dict(zip((argument.name for argument in relation.entry.arguments), args, strict=False))
     described = {name: relation.entry.argument(name) for name in known}
     return [
@@ -196,7 +195,6 @@ def _size(relation: Relation, args: Sequence[Any]) -> int:
 
 
 def _tensor(relation: Relation, args: Sequence[Any]) -> tuple[int, torch.Tensor]:
-    """The tensor of the relation's name: its place among the arguments, and its values."""
     place = next(i for i, argument in enumerate(relation.entry.arguments) if argument.name == relation.name)
     return place, values_of(args[place])
 

@@ -49,8 +49,6 @@ def _of_assignment(path: Path) -> list[Complaint]:
 
 
 class _Lint:
-    """An assignment that is described as it should be, and what else there is to say of it."""
-
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
 

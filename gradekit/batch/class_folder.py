@@ -166,7 +166,6 @@ class ClassFolder:
         self.store.add_request(assignment, student, check, text)
 
     def _reports(self, assignment: str, student: str) -> list[Report]:
-        """What the student's hand-ins came to, newest first: one at least."""
         digests = [hand_in.digest for hand_in in self.store.hand_ins(assignment) if hand_in.student == student]
         history = [result for digest in digests for result in self.store.history(assignment, digest)]
         if not history:
@@ -181,7 +180,6 @@ def _words(hand_in: HandIn) -> set[str]:
 
 
 def _of_group(report: Report, name: str) -> list[Check]:
-    """The check called `name`; else the checks of the parametrized test of this name."""
     exact = [check for check in report.checks if check.id == name]
     return exact or [check for check in report.checks if check.id.partition("[")[0] == name]
 

@@ -174,7 +174,6 @@ def _nbgrader_cell(book: Any, api: Any, assignment: str, cell: str, possible: fl
 
 
 def _nbgrader_grade(book: Any, api: Any, cell: Any, assignment: str, student: str) -> Any:
-    """The grade of that cell; a submission that is older than the cell has none yet."""
     try:
         return book.find_grade(cell.name, cell.notebook.name, assignment, student)
     except api.MissingEntry:

@@ -147,7 +147,6 @@ def course_rows(lines: Lines, course: Course) -> list[CourseRow]:
 
 
 def _row(student: str, lines: Mapping[str, Line], course: Course) -> CourseRow:
-    """The weighted mean of the shares that count."""
     excused = tuple(id for id in lines if student in course.policy(id).excused)
     shares = {id: share for id, line in lines.items() if id not in excused and (share := share_of(line)) is not None}
     weights = {id: weight for id in shares if (weight := course.policy(id).weight)}

@@ -128,7 +128,6 @@ def load(path: Path) -> Course:
 
 
 def _with_times_as_text(data: Any) -> Any:
-    """TOML's times as the text that a schema can speak of."""
     if isinstance(data, dict):
         return {key: _with_times_as_text(value) for key, value in data.items()}
     return data.isoformat() if isinstance(data, (date, time)) else data

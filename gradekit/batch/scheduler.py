@@ -101,7 +101,6 @@ class Grading:
 
 
 def _read(hand_in: HandIn) -> HandIn:
-    """The hand-in with its digest, and with why it cannot be graded."""
     problem = hand_in.problem
     try:
         data = problem.encode() or grader.content(hand_in.path)
@@ -250,7 +249,6 @@ class _Queue:
         self._unchecked(digest, Status.FAULT, f"{type(error).__name__}: {error}")
 
     def _unchecked(self, digest: str, status: Status, message: str, **more: Any) -> None:
-        """Commit the record of a submission that no check was tried on."""
         assignment = self.grading.assignment
         name = grader.plain_name(assignment, self.submissions[digest].path)
         report = unchecked(assignment.id, name, status, message, seed=self.grading.public_seed, **more)

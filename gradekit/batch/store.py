@@ -70,7 +70,6 @@ def _text(name: str, most: int | None = None, *, index: bool = False) -> sa.Colu
 
 
 def _now(name: str) -> sa.Column[datetime]:
-    """The column that says when a row was added."""
     return sa.Column(name, _Time, nullable=False, default=lambda: datetime.now(UTC))
 
 

@@ -64,7 +64,6 @@ def _distribution(lines: Sequence[Line]) -> list[str]:
 
 
 def _section(head: str, rows: Iterable[str], width: int) -> list[str]:
-    """A heading with its rows, each of at most so many characters; nothing where there are none."""
     found = [shortened(f"  {row}", width) for row in rows]
     return [shortened(head, width), *found] if found else []
 

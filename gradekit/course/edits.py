@@ -78,7 +78,6 @@ def _function(function: str, lines: Sequence[str], name: str) -> tuple[int, int]
 
 @functools.lru_cache(maxsize=16)
 def _functions(text: str) -> list[ast.FunctionDef]:
-    """All functions of a text, nested ones too; an assignment's edits are all of a few texts."""
     return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
 
 

@@ -59,7 +59,6 @@ def _path(assignment: Assignment) -> Path:
 
 
 def _tables_of(assignment: Assignment) -> dict[str, dict[str, Any]]:
-    """The tables of mistakes.toml by name, each with its `base`."""
     if assignment.solutions is None or not _path(assignment).is_file():
         return {}
     _, data = read(_path(assignment), MistakeError)

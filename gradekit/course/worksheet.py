@@ -54,14 +54,11 @@ def _other_pages(assignment: Assignment) -> list[Path]:
 def _for_cells(text: str, assignment: Assignment) -> str:
     """A handout's text with what is typed and where it stands as in a notebook: no file, no shell, no other page."""
     text = re.sub(r"gradekit check(?: (?:submission\.py|answers\.toml))?(?=[\s`])", f"%gradekit {assignment.id}", text)
-    text = re.sub(r"in `(?:submission\.py|answers\.toml)`", f"in the cell under “{_place(assignment)}”", text)
+    place = "Your answers" if assignment.is_quiz else "Your code"
+    text = re.sub(r"in `(?:submission\.py|answers\.toml)`", f"in the cell under “{place}”", text)
     for page in _other_pages(assignment):
         text = re.sub(rf"\[([^\]]*)\]\({re.escape(page.name)}\)", f"“{_title(page)}” (below)", text)
     return text.replace("submission.py", "submission.ipynb")
-
-
-def _place(assignment: Assignment) -> str:
-    return "Your answers" if assignment.is_quiz else "Your code"
 
 
 def _title(page: Path) -> str:
@@ -76,7 +73,6 @@ def _starter(assignment: Assignment) -> str:
 
 
 def _with_pictures(assignment: Assignment, page: Path) -> str:
-    """The page's text with each picture of the folder in place of its name."""
     text = page.read_text(encoding="utf-8")
     return re.sub(r"!\[([^\]]*)\]\(([\w./-]+)\)", lambda match: _picture(match, assignment.folder), text)
 

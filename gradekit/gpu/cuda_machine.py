@@ -78,7 +78,6 @@ class CudaMachine:
         return sets_for(self._card, nbytes)
 
     def _scratch(self, size: int, alignment: int, stream: int | None) -> Tensor:
-        """Memory that a launch needs for itself, for descriptors made on the card."""
         return torch.empty(size, dtype=torch.int8, device=self.device)
 
     def _tried(self, kernel: Kernel) -> Any:

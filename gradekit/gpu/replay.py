@@ -176,7 +176,7 @@ class Replay:
             case Aten():
                 return _computed(step, self.allow, memory)
             case Launch(grid=grid, args=args):
-                moved = [_moved(arg, memory) for arg in args]
+                moved = [replace(a, value=memory.relocated(a.value)) if isinstance(a, Scalar) else a for a in args]
                 return self.machine.launch(self._kernel(step), grid, moved, memory)
         raise ProgramError(f"a step of the kind {type(step).__name__}")
 
@@ -200,7 +200,6 @@ class Replay:
 
 
 def _sound(action: Callable[[], Any], kernel: str = "", line: int | None = None) -> Any:
-    """What `action` gives; whatever it raises becomes a CardFault."""
     try:
         return action()
     except Exception as error:
@@ -209,11 +208,6 @@ def _sound(action: Callable[[], Any], kernel: str = "", line: int | None = None)
 
 def _line(step: Step) -> int | None:
     return step.source.line if step.source else None
-
-
-def _moved(arg: Argument, memory: DeviceMemory) -> Argument:
-    """A launch's argument, with an address that the host was told replaced by the real one."""
-    return replace(arg, value=memory.relocated(arg.value)) if isinstance(arg, Scalar) else arg
 
 
 def _computed(step: Aten, allow: Collection[str], memory: DeviceMemory) -> Call:

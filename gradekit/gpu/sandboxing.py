@@ -88,7 +88,6 @@ def _compiler() -> Iterator[str]:
 
 
 def _named() -> Iterator[str]:
-    """Folders that the environment names for the compiler and the loader."""
     for name in ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "TRITON_LIBCUDA_PATH"):
         for folder in os.environ.get(name, "").split(os.pathsep):
             if os.path.isabs(folder) and os.path.realpath(folder) != "/":
@@ -96,7 +95,6 @@ def _named() -> Iterator[str]:
 
 
 def _driver() -> set[str]:
-    """The folder of the driver's library, wherever the loader finds it."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -68,7 +68,6 @@ def serve(descriptor: int, progress: int, folder: Path, device: str, means: Mean
 
 
 def _data_bytes() -> int:
-    """What this process has in memory of its own that it may write to."""
     status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     return int(status.partition("VmData:")[2].split()[0]) << 10
 

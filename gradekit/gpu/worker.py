@@ -256,7 +256,6 @@ def _finding(caught: CaughtWrite, program: Program, names: Sequence[str]) -> Fin
 
 
 def _check_chosen(program: Program, chosen: Sequence[int]) -> None:
-    """Raises ValueError where the program has no such option of each choice."""
     pairs = zip(chosen, program.choices(), strict=True)
     if not all(0 <= number < len(choice.options) for number, choice in pairs):
         raise ValueError("options that the program does not have")

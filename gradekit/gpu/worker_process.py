@@ -122,7 +122,6 @@ class WorkerProcess:
             return {"what": "", "kernel": "", "line": None}
 
     def _explained(self, fault: CardFault) -> CardFault:
-        """The fault with what the compiler itself said, and where."""
         lines = [line for line in self.said().splitlines() if "error:" in line][:3] if fault.kind == "compile" else []
         if not lines:
             return fault
@@ -182,6 +181,5 @@ def _note() -> int:
 
 
 def _tail(descriptor: int) -> str:
-    """The last bytes of a file that the worker may be writing to."""
     start = max(os.fstat(descriptor).st_size - Limit.PRINTED_BYTES, 0)
     return os.pread(descriptor, Limit.PRINTED_BYTES, start).decode("utf-8", "replace")

@@ -305,7 +305,6 @@ def _possible(access: MemoryAccess, threads: int) -> int:
 
 
 def _local(code: Sequence[Instruction]) -> tuple[LocalTraffic, ...]:
-    """Most traffic first."""
     loads = Counter(i.line for i in code if i.kind == "reload")
     stores = Counter(i.line for i in code if i.kind == "spill")
     lines = sorted(loads.keys() | stores.keys(), key=lambda n: -loads[n] - stores[n])
@@ -313,7 +312,6 @@ def _local(code: Sequence[Instruction]) -> tuple[LocalTraffic, ...]:
 
 
 def _float64_lines(module: Module, code: Sequence[Instruction]) -> tuple[int, ...]:
-    """Lines that compute with doubles, in a kernel to which no double was passed."""
     if any(has_float64(kind) for kind in module.entry.argument_types):
         return ()
     return tuple(sorted({i.line for i in code if i.line is not None and i.kind == "double"}))

@@ -50,7 +50,6 @@ def inspect(program: Program, where: Target) -> list[Inspected]:
 
 
 def _launched(program: Program) -> list[Launched]:
-    """Each kernel once."""
     found: dict[str, Launched] = {}
     for label, launch in _launches(program.steps, ""):
         if launch.kernel in program.kernels:
@@ -97,7 +96,6 @@ class InspectionResult:
         }  # fmt: skip
 
     def _lines(self) -> dict[str, str]:
-        """The text of every line of the submission that the kernels' operations stand on."""
         places = [use.dot.line for kernel in self.kernels for use in kernel.facts.dots]
         places += [use.access.line for kernel in self.kernels for use in kernel.facts.accesses]
         places += [said.line for kernel in self.kernels for said in kernel.sentences]

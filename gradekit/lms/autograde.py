@@ -74,7 +74,6 @@ def unfinished(id: str, message: str) -> dict[str, Any]:
 
 
 def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tuple[JobResult, GradingJob | None]:
-    """What the submission came to, and the job that it was, if it came to one."""
     try:
         assignment = get(id)
         hand_in = chosen(HandIn("", folder), [folder], Wanted.by(assignment))

@@ -54,7 +54,6 @@ def _by_patterns(edits: Sequence[Sequence[str]], at: str) -> Find:
 
 
 def _statement(text: str) -> Any:
-    """A pattern as the expression, or as the one statement, that it is."""
     pattern = parsed(text)
     return pattern[0] if isinstance(pattern, list) else pattern
 

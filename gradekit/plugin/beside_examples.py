@@ -455,7 +455,6 @@ def _assert_right_after_other_sizes(subject: Subject, right: RightResults) -> No
 
 
 def _shapes(seen: Observation) -> tuple[tuple[int, ...], ...]:
-    """Those of the tensors of a call."""
     return tuple(arg.shape for arg in seen.inputs if isinstance(arg, Input))
 
 

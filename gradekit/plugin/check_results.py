@@ -79,7 +79,6 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
 
 
 def _whose(item: pytest.Item) -> dict[str, Any]:
-    """Whether the check is one of the hidden tests, and the words of the handout that it refers to."""
     hidden, words = item.path.stem.endswith("_hidden"), check_points.worth(item).handout
     return ({"hidden": True} if hidden else {}) | ({"handout": words} if words else {})
 
@@ -261,7 +260,6 @@ def names(call: Call, run: GradingRun) -> tuple[str, ...]:
 
 
 def _values(value: Any) -> dict[str, Any]:
-    """The numbers of a spec that has few."""
     has_few = isinstance(value, Input) and 0 < value.numel <= Limit.SHOWN
     return {"values": few(value.tensor(), Limit.SHOWN)} if has_few else {}
 

@@ -85,7 +85,6 @@ def _aloud(tell: OnProgress) -> OnProgress:
 
 
 def _run_pytest(plugin: GradingPlugin) -> tuple[int, str]:
-    """Run the tests under `plugin`: pytest's exit code, and what it printed."""
     request, output = plugin.run.request, io.StringIO()
     arguments = [*_tests(request.assignment, request.options.hidden), *_isolated(request.assignment.folder)]
     arguments += ["-k", request.options.keyword] if request.options.keyword else []

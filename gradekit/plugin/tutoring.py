@@ -139,7 +139,6 @@ def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iter
 
 
 def _fixed(item: pytest.Function) -> dict[str, Any]:
-    """The parameters of a test's case."""
     return {**getattr(getattr(item, "callspec", None), "params", {})}
 
 

@@ -124,7 +124,6 @@ def _weighed(check: Record, submission: Record) -> dict[str, Any]:
 
 
 def _fitting(results: dict[str, Any]) -> dict[str, Any]:
-    """`results`, with the longest explanations cut until they fit."""
     longest = max((len(test["output"]) for test in results["tests"]), default=0)
     while longest > 16 and len(json.dumps(results).encode()) >= LARGEST:
         longest //= 2

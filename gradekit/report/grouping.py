@@ -99,7 +99,6 @@ def _parametrized(checks: Iterable[CheckRecord]) -> Iterable[CheckRecord]:
 
 
 def _together(members: Sequence[CheckRecord]) -> CheckRecord:
-    """One line for all `members`, told by the first."""
     if len(members) == 1:
         return members[0]
     cases = [check["id"].partition("[")[2].removesuffix("]") for check in members]

@@ -72,7 +72,6 @@ def _occupancy(occupancy: Mapping[str, Any] | None) -> str:
 
 
 def _table(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> Iterator[str]:
-    """One row for each operation, in the order of the lines, beside the student's own text."""
     found = [(use["dot"]["line"], _dot(use, record["matrix_units"])) for use in kernel["dots"]]
     found += [(use["access"]["line"], _access(use)) for use in kernel["accesses"]]
     for line, operations in groupby(sorted(found, key=lambda row: row[0] or 0), key=lambda row: row[0]):

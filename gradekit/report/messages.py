@@ -50,7 +50,6 @@ def sentences(room: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _numbered(text: str) -> str:
-    """A text of a table with its {holes} as those of code are written."""
     numbers = itertools.count(1)
     return re.sub(r"\{\w+\}", lambda _: f"{{{next(numbers)}}}", text)
 

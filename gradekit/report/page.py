@@ -70,7 +70,6 @@ def _overview(checks: Sequence[Mapping[str, Any]]) -> Iterable[dict[str, str]]:
 def _changes(
     found: Iterable[tuple[str, Sequence[str]]], checks: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """What has changed, with the cards on the page that it is true of."""
     for word, ids in found:
         names = {id.partition("[")[0] for id in ids}
         yield {"word": word, "checks": [check for check in checks if check["id"].partition("[")[0] in names]}

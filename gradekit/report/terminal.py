@@ -157,7 +157,6 @@ def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> li
 
 
 def _leads_elsewhere(check: Mapping[str, Any], line: Any) -> bool:
-    """Whether a check has a hint of its own, for another line."""
     return bool(check["source"] and check.get("hint")) and check["source"]["line"] != line
 
 

@@ -159,7 +159,6 @@ class _Line:
         return text.replace(core, self._known[core]) if self._known[core] else ""
 
     def _filled(self, text: str) -> str:
-        """`text` by the first template of which all values can be said; "" where there is none."""
         for template in self._templates:
             if match := template.pattern.fullmatch(text):
                 holes = match.groupdict().items()

@@ -251,7 +251,6 @@ class Tracer:
         return own
 
     def _catch_up(self) -> None:
-        """Asks the process all that it was not needed for."""
         unasked, self._unasked = self._unasked or (), None
         printed = self.output
         for ask in unasked:
@@ -266,7 +265,6 @@ class Tracer:
     # --- requests and answers ----------------------------------------------------------------------------------------
 
     def _told(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The answer of the loaded submission's process, after all that were asked for ahead."""
         self._settle()
         self.load()
         return self._ask(request, seconds)

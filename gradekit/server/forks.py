@@ -160,7 +160,6 @@ class Forker:
         os._exit(0)
 
     def _turn_to(self, number: int) -> None:
-        """Does what a descriptor that is ready asks for."""
         if self._listening is not None and number == self._listening.fileno():
             with contextlib.suppress(OSError):
                 self._meet(self._listening.accept()[0])
@@ -220,7 +219,6 @@ class Forker:
             self._ended[pid] = status
 
     def _leave(self, number: int) -> None:
-        """Forgets a peer, which has gone."""
         for pidfd, (pid, peer, kills) in self._running.items():
             for kill in (os.killpg, os.kill) if peer == number and kills else ():
                 with contextlib.suppress(ProcessLookupError, PermissionError):

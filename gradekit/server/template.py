@@ -209,7 +209,6 @@ def _files() -> list[tuple[str, int, int]]:
 
 
 def _detach() -> None:
-    """Lets go of what belongs to a command: its session, streams and folder."""
     os.setsid()
     _hear_no_interrupt()
     nowhere = os.open(os.devnull, os.O_RDWR)

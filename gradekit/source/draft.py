@@ -148,32 +148,27 @@ def _given(call: ast.Call, kernel: KernelDraft, ranks: Mapping[str, int]) -> dic
     if stands_for is None:
         call_args = list(itertools.takewhile(lambda one: not isinstance(one, ast.Starred), call.args))
     else:
-        call_args = [one for argument in call.args for one in [argument] * _times(argument, stands_for)]
+        call_args = [one for argument in call.args for one in [argument] * stands_for.get(argument, 1)]
     found = dict(zip(kernel.all_params, call_args, strict=False)) | named
     is_open = any(keyword.arg is None for keyword in call.keywords)  # **sizes: which parameters it gives is not seen
     return _behind_the_last(call, kernel, named) | found if stands_for is None and not is_open else found
 
 
-def _parameters_of_starred(call: ast.Call, params: int, ranks: Mapping[str, int]) -> dict[ast.Starred, int] | None:
+def _parameters_of_starred(call: ast.Call, params: int, ranks: Mapping[str, int]) -> dict[ast.expr, int] | None:
     """For how many of so many parameters each starred argument stands; None where that is not known."""
     starred = [argument for argument in call.args if isinstance(argument, ast.Starred)]
     room = params - (len(call.args) - len(starred))
     each = room // len(starred) if starred and room > 0 and room % len(starred) == 0 else 0
     if each or not starred:
         return dict.fromkeys(starred, each)
-    known = {one: rank for one in starred if (rank := ranks.get(_strided(one))) is not None}
+    known: dict[ast.expr, int] = {one: rank for one in starred if (rank := ranks.get(_strided(one))) is not None}
     open_, left = [one for one in starred if one not in known], room - sum(known.values())
     if (open_ and (left <= 0 or left % len(open_))) or (not open_ and left):
         return None
     return known | dict.fromkeys(open_, left // len(open_) if open_ else 0)
 
 
-def _times(argument: ast.expr, stands_for: Mapping[ast.Starred, int]) -> int:
-    return stands_for.get(argument, 1) if isinstance(argument, ast.Starred) else 1
-
-
 def _strided(argument: ast.Starred) -> str:
-    """The tensor in `*x.stride()`; "" of anything else."""
     return called(argument.value).removesuffix(".stride") if called(argument.value).endswith(".stride") else ""
 
 
@@ -265,7 +260,6 @@ def _lines_behind(kernel: KernelDraft, pointer: str) -> set[int]:
 
 
 def _heads(kernel: KernelDraft) -> dict[ast.stmt, ast.expr]:
-    """What decides of each loop and condition whether it runs on."""
     found = [one for one in kernel.statements if isinstance(one, _HEADS)]
     return {one: one.test if isinstance(one, ast.If) else head_of(one) for one in found}
 

@@ -136,7 +136,6 @@ class _Unfollowed:
         return frozenset(kind for one in _parts(node) for kind in self._own(one, known))
 
     def _own(self, node: ast.AST, known: Mapping[str, Kinds]) -> Iterable[str]:
-        """What one node of an expression adds."""
         match node:
             case ast.Name(id=name):
                 return known.get(name, ())
@@ -217,7 +216,6 @@ def _assignments(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def _deciding(node: ast.AST) -> Iterator[ast.expr]:
-    """The parts of a statement or expression that decide what happens."""
     match node:
         case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
             yield test
@@ -250,7 +248,6 @@ def _is_compared(node: ast.expr) -> bool:
 
 
 def _is_listed(node: ast.expr) -> bool:
-    """Whether it is a list or a tuple of numbers, texts and dtypes alone."""
     members = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
     return all(isinstance(one, (ast.Constant, ast.Attribute)) for one in members)
 

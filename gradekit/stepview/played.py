@@ -228,8 +228,6 @@ def _to_play(candidates: Sequence[Played], assignment: Assignment, submission: S
 
 
 class _Playing:
-    """One call of one submission, while its record is made."""
-
     def __init__(
         self, assignment: Assignment, submission: Submission, played: Played, program: Program,
         first: tuple[int, ...] | None,
@@ -251,7 +249,7 @@ class _Playing:
         try:
             seen = circumstances(self.played.failure, options, functools.partial(self._run, None))
             seen = replace(seen, run=self._run(self.owners, seen.option, seen.conditions))
-            chosen = self._chosen(seen)
+            chosen = list(dict.fromkeys([*self._by_hand(), *self._at_fault(seen), *self._all()]))[: Limit.PROGRAMS]
             if not chosen:
                 raise SubmissionError(f"{self.played.call.entry} launches no program of a kernel.")
             recorder = PlayRecorder(chosen, self.tensors, wrong_places(self.program, seen))
@@ -271,11 +269,6 @@ class _Playing:
         )  # fmt: skip
 
     # --- which programs ----------------------------------------------------------------------------------------------
-
-    def _chosen(self, seen: Circumstances) -> list[tuple[int, int]]:
-        """Launches and linear program ids, those at fault first."""
-        wanted = dict.fromkeys([*self._by_hand(), *self._at_fault(seen), *self._all()])
-        return list(wanted)[: Limit.PROGRAMS]
 
     def _by_hand(self) -> Iterator[tuple[int, int]]:
         if self.first is None:
@@ -310,7 +303,6 @@ class _Playing:
                 yield from [owner] if owner else []
 
     def _all(self) -> Iterator[tuple[int, int]]:
-        """The first program of each launch, then the others launch by launch."""
         yield from ((launch, 0) for launch, grid in enumerate(self.owners.grids[: Limit.PROGRAMS]) if math.prod(grid))
         for launch, grid in enumerate(self.owners.grids):
             yield from ((launch, id) for id in range(min(math.prod(grid), Limit.PROGRAMS)))

@@ -72,7 +72,6 @@ def _decided(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, g
 
 
 def _prove(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, gradient: bool) -> tuple[Proofs, bool]:
-    """The proofs, and whether every call that they asked for could be followed."""
     wanted, failed = _wanted(entry) if gradient else (), list[TraceError]()
 
     def follow(call: Sequence[Argument]) -> tuple[Program, Origins]:

@@ -136,7 +136,6 @@ def options(program: Program) -> list[tuple[int, str]]:
 
 
 def _computation(program: Program, steps: tuple[Step, ...]) -> list[Any]:
-    """What steps compute: launches with their TTIR in place of the kernel's key."""
     texts = {key: kernel.ttir for key, kernel in program.kernels.items()}
     return [(texts[step.kernel], step.grid, step.args) if isinstance(step, Launch) else step for step in steps]
 

@@ -69,7 +69,6 @@ class RunCache:
 
 
 def _as_data(record: RunResult) -> list[Any]:
-    """A record that shows nothing but results, as JSON has it."""
     results = [[value.digest.hex(), value.nbytes] if isinstance(value, Content) else value for value in record.results]
     return [results, astuple(record.counters), record.in_place, [[*at, way] for at, way in record.ways.items()]]
 

@@ -435,7 +435,6 @@ def _or_raise(found: Program | TraceError) -> Program:
 
 
 def _own(seen: Observation) -> tuple[Any, ...]:
-    """The arguments of the call itself, without the gradient of its result."""
     return seen.inputs[: len(seen.inputs) - bool(seen.wanted)]
 
 

@@ -187,7 +187,6 @@ def row_of(cards: Mapping[str, Mapping[str, float]], card: str) -> Mapping[str, 
 
 
 def _judged(timed: Timed, requirement: Requirement) -> float:
-    """The part of the points that one requirement leaves, and its verdict for the record."""
     verdict = _verdict(timed, requirement)
     share = requirement.share(timed.ratio(requirement.side).value) if verdict is Verdict.FAIL else 1.0
     timed.verdicts.append(
@@ -435,7 +434,6 @@ def work(trial: SpeedTrial, chosen: int | Sequence[int]) -> Work:
 
 
 def _counted(trial: SpeedTrial, chosen: int | Sequence[int]) -> traffic.Counted | None:
-    """None where counting takes too long."""
     values = [_whole_numbers(arg) for arg in trial.args if isinstance(arg, Input)]
     try:
         return traffic.count(trial.program, values, chosen=chosen, budget=Budget(work=5_000_000_000))

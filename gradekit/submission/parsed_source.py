@@ -145,7 +145,6 @@ class ParsedSource:
 
     @cached_property
     def _top_level(self) -> list[tuple[int, int]]:
-        """Where each statement begins, with its decorators, and ends."""
         found = []
         for node in self.tree.body:
             lines = [node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))]

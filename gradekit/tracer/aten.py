@@ -135,7 +135,6 @@ def _collect(value: Any, found: list[torch.Tensor]) -> None:
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """The arguments that the operation's schema says it writes to."""
     arguments = schema(func).arguments
     if not schema(func).is_mutable:
         return []

@@ -214,7 +214,6 @@ def enforce(server: int) -> None:
 
 
 def _below(pid: int) -> Iterator[Process]:
-    """All that a process has started, and what that has started."""
     for child in _children(pid):
         with contextlib.suppress(OSError, ValueError, IndexError):
             yield Process(child, _session(child), _own(child))
@@ -222,7 +221,6 @@ def _below(pid: int) -> Iterator[Process]:
 
 
 def _children(pid: int) -> Iterator[int]:
-    """Those that any of its threads has started."""
     with contextlib.suppress(OSError, ValueError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:

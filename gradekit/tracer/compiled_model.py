@@ -83,8 +83,6 @@ def _relu(first: torch.Tensor) -> torch.Tensor:
 
 
 class _Seen:
-    """What the backend saw."""
-
     def __init__(self) -> None:
         self.graphs: list[list[str]] = []
         self.forward: list[str] = []

@@ -96,7 +96,6 @@ class InstantEvent:
 
 
 def _driver() -> Any:
-    """The active Triton driver of a machine with one GPU."""
     return types.SimpleNamespace(
         utils=types.SimpleNamespace(get_device_properties=triton_properties), get_current_target=_always(TARGET),
         get_active_torch_device=_always(torch.device("cuda", 0)), get_current_device=_always(0),
@@ -160,7 +159,6 @@ class Generator(torch.Generator):
 
 
 def _compile(function: Any = None, **options: Any) -> Any:
-    """torch.compile: the function as it stands."""
     return (lambda function: function) if function is None else function
 
 

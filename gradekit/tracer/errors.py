@@ -118,7 +118,6 @@ def _not_compiled(error: CompilationError | PassesFailed, path: str) -> Refusal:
 
 
 def _chain(error: BaseException | None) -> list[CompilationError]:
-    """The error and, where it arose in a function that the kernel calls, the error in there, and so on inwards."""
     links = []
     while isinstance(error, CompilationError):
         links.append(error)
@@ -127,7 +126,6 @@ def _chain(error: BaseException | None) -> list[CompilationError]:
 
 
 def _place(error: CompilationError, path: str) -> tuple[str, int] | None:
-    """The name of the jit function in the submission, and the line, where the error arose."""
     for function in jit_functions():
         if function.fn.__code__.co_filename == path and function.src == error.src:
             line = definition_line(function) + getattr(error.node, "lineno", 1) - 1
@@ -283,7 +281,6 @@ def _assignment(source: str, name: str, before: int) -> ast.Assign | None:
 
 
 def _assignments(source: str, name: str) -> list[ast.Assign]:
-    """The lines that assign `name` alone, in their order."""
     nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assign))
     return sorted((node for node in nodes if _target(node) == name), key=lambda node: node.lineno)
 
@@ -301,7 +298,6 @@ def _is_range(made: ast.AST) -> bool:
 
 
 def _crossed(ranges: list[str]) -> str:
-    """How two ranges of one dimension make a tile."""
     if len(ranges) != 2:
         return ""
     down, across = ranges
@@ -312,7 +308,6 @@ def _crossed(ranges: list[str]) -> str:
 
 
 def _reduces(made: ast.AST) -> bool:
-    """Whether the value is a reduction along an axis that does not keep its dimension."""
     if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute) or made.func.attr not in REDUCTIONS:
         return False
     return not any(word.arg == "keep_dims" for word in made.keywords)
@@ -329,7 +324,6 @@ def _keeps(name: str, made: ast.AST) -> str:
 
 
 def _along_the_first(made: ast.AST) -> bool:
-    """Whether the reduction says axis 0, by name or as its second argument."""
     assert isinstance(made, ast.Call)
     axes = [word.value for word in made.keywords if word.arg == "axis"] or made.args[1:2]
     return any(isinstance(axis, ast.Constant) and axis.value == 0 for axis in axes)

@@ -184,7 +184,6 @@ def _leave_out(statement: ast.stmt, error: BaseException, loaded: LoadedModule) 
 
 
 def _defined(statement: ast.stmt) -> Iterator[str]:
-    """The names that a statement defines or imports."""
     yield from _assigned(statement)
     for node in _without_bodies(statement):
         if isinstance(node, ast.alias):

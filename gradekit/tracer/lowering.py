@@ -228,7 +228,6 @@ class UnitArguments:
 
 
 def _with(source: ASTSource, **parts: Any) -> ASTSource:
-    """The source with some of its parts replaced."""
     found = copy.copy(source)
     vars(found).update(parts)
     return found

@@ -52,12 +52,12 @@ class CudaMask(TorchFunctionMode):
         self.recorder = recorder
         self.handlers: dict[Any, Handler] = {
             **{function: function for function in GEOMETRY},
-            torch.Tensor.device.__get__: _device,
+            torch.Tensor.device.__get__: lambda tensor: CUDA if tensor.is_meta else tensor.device,
             torch.Tensor.is_cuda.__get__: lambda tensor: tensor.is_meta,  # type: ignore[attr-defined]
             torch.Tensor.is_meta.__get__: lambda tensor: False,  # type: ignore[attr-defined]
             torch.Tensor.get_device: lambda tensor: 0 if tensor.is_meta else -1,
             torch.Tensor.data_ptr: lambda tensor: recorder.address(tensor) if tensor.is_meta else tensor.data_ptr(),
-            torch.Tensor.cuda: _cuda,
+            torch.Tensor.cuda: lambda tensor, *args, **kwargs: tensor if tensor.is_meta else tensor.to(META),
             torch.Tensor.type: _type,
             torch.Tensor.pin_memory: lambda tensor, *args: tensor,
             torch.Tensor.is_pinned: lambda tensor, *args: False,
@@ -73,7 +73,7 @@ class CudaMask(TorchFunctionMode):
             return handler(*args, **kwargs)
         if func is torch.device:
             return func(*args, **kwargs)
-        if func in READS and any(_on_gpu(value) for value in args):
+        if func in READS and any(isinstance(value, torch.Tensor) and value.is_meta for value in args):
             raise ReadsValues(READS[func])
         return _guarded(func, args, kwargs)
 
@@ -107,7 +107,6 @@ def lower(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, 
 
 
 def _names_device(values: Any) -> bool:
-    """Whether one of them may be the name of a device."""
     for value in values:  # a loop: this is asked about every call of torch
         if isinstance(value, (str, torch.device)):
             return True
@@ -143,18 +142,6 @@ def _size_of(func: Any, args: Any, kwargs: dict[str, Any]) -> float:
     elif given:
         start, end, step = (*given, step)[:3]
     return abs(((end or 0) - (start or 0)) / (step or 1))
-
-
-def _on_gpu(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_meta
-
-
-def _device(tensor: torch.Tensor) -> torch.device:
-    return CUDA if tensor.is_meta else tensor.device
-
-
-def _cuda(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    return tensor if tensor.is_meta else tensor.to(META)
 
 
 def _setitem(tensor: torch.Tensor, index: Any, value: Any) -> None:

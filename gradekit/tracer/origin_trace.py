@@ -203,7 +203,6 @@ def _part(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry |
 
 
 def _along(tensor: Geometry, axis: int, part: Any) -> Geometry | None:
-    """`tensor` with an index at one axis."""
     before = int(axis) % len(tensor.shape) if axis < len(tensor.shape) else int(axis)
     return _indexed(tensor, [slice(None)] * before + [part])
 

@@ -316,7 +316,6 @@ class SizeQuotient(SizeFloat):
 
 
 def _quotient(value: float, a: Any, b: Any, table: Table) -> Any:
-    """`value`, which is a / b."""
     made = SizeQuotient.made(value, table)
     made.a, made.b = a, b  # type: ignore[attr-defined]
     return made

@@ -86,7 +86,6 @@ def _reaped() -> Iterator[int]:
 
 
 def _end_all() -> None:
-    """Kills every process that has become this one's child, until there is none."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         left = children()

@@ -81,7 +81,6 @@ class CallTracer:
 
     @contextlib.contextmanager
     def _refusing(self, loaded: LoadedModule, where: str) -> Iterator[None]:
-        """Open during one call: whatever is raised becomes a Refusal."""
         with self._one_call():
             try:
                 yield
@@ -250,8 +249,6 @@ class CallTracer:
 
 
 def _unlaunched() -> contextlib.AbstractContextManager[None]:
-    """While open, nothing is compiled."""
-
     def run(jit: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
         if callable(grid):
             grid(bound_arguments(jit, args, kwargs))
