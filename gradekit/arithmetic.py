@@ -1,7 +1,6 @@
-"""Python's operators and Triton's whole-number functions, by the signs that source text writes.
+"""Python's operators and Triton's whole-number functions, by the signs that source text writes: the one table of them.
 
-The one table of them: whoever reads or evaluates arithmetic (source text, size terms, domains, TTIR's integers) takes
-its signs and its functions from here, and has a table of its own only for what numbers of another kind do otherwise.
+Whoever reads or evaluates arithmetic (source text, size terms, domains, TTIR's integers) takes its signs from here.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """`gradekit bench`: a submission timed over a range of sizes, beside torch run eagerly, torch.compile and the roofline.
 
 Runs in the grader's process, on a machine with a card. What is timed is the call that the assignment's tests time, with
-one of its sizes varied; how it is timed and verified is `measuring`'s, so that a figure here is the figure of a check.
+one of its sizes varied; a figure here is the figure of a check.
 
 assignment.toml may say, in a table [bench]:
 

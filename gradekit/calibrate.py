@@ -1,8 +1,7 @@
 """`gradekit calibrate`: how fast right submissions are on the card at hand, and what an assignment may ask for there.
 
-Runs in the grader's process, on a machine with a card. Right submissions (solution.py and right_*.py), and the mistakes
-that must be too slow, are graded by the speed checks alone, so that a figure here is the figure of a check. What is
-proposed is a row of [cards] in assignment.toml: see gradekit.subject.timed_call.
+Right submissions (solution.py and right_*.py), and the mistakes that must be too slow, are graded by the speed checks
+alone, so that a figure here is the figure of a check. What is proposed is a row of [cards] in assignment.toml.
 """
 
 import tempfile

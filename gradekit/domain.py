@@ -1,9 +1,8 @@
 """The domain of an assignment's entries, as data: what they take, what they return, and what holds between results.
 
-`assignments/<id>/domain.toml` declares it once. Draws, the handout's table, hidden tests and proofs read it from here:
-the nouns, arithmetic on sizes, as in "M + 1" and "M * N <= 2**24", and how a file becomes entries, or what is wrong
-with it. `gradekit/schemas/domain.json` says which keys there are, `_senseless` the rest. No torch and no Hypothesis:
-every process may import this.
+`assignments/<id>/domain.toml` declares it once; draws, the handout's table, hidden tests and proofs read it from here.
+`gradekit/schemas/domain.json` says which keys there are, `_senseless` the rest. No torch and no Hypothesis: every
+process may import this.
 """
 
 import ast

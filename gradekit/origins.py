@@ -1,8 +1,6 @@
-"""How the numbers in a program were computed from the sizes of its inputs: plain data,
-from a process that may be hostile.
+"""How the numbers in a program were computed from the sizes of its inputs: data of a process that may be hostile.
 
-The tracer writes it beside a program, and the grader reads it to prove things (see gradekit/prove). Its
-codec is that of gradekit.program.
+The tracer writes it beside a program, and the grader reads it to prove things. Its codec is that of gradekit.program.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,5 @@
 """Child processes of the grader: how each is started, and how it ends with all that it has started.
 
-The fork server, the GPU worker, the offline compiler and a class's warm graders all start here.
 Each is a module run by this Python in a session of its own, so that one signal reaches everything below it; none
 outlives this process or the object that stands for it. A `ForkedProcess` begins with all that this one knows.
 """

@@ -1,8 +1,7 @@
 """Assignments that ask questions: kind = "quiz" in assignment.toml. Nothing of a submission is ever run here.
 
 docs/instructors.md says how questions, keys and answers are written. A question whose key is not on this machine is
-pending, and so is a short answer that no rubric settles for certain: a person marks it (see gradekit.marks). Answers in
-a TOML file or in a notebook's cells are read as literals.
+pending, and so is a short answer that no rubric settles for certain: a person marks it (see gradekit.marks).
 """
 
 import ast

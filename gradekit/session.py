@@ -1,11 +1,8 @@
 """Checks what stands in a notebook: the code of its running session, graded by the command line in another process.
 
-A student writes definitions in cells, runs them, and asks `gradekit.check("softmax")` or `%gradekit softmax`. What is
-graded is what the session knows: the cells in the order in which they ran, a later definition in place of an earlier
-one. They are written to a notebook in a temporary folder, cell k being In [k], so that a report's "cell 7, line 2" is
-a place that the student sees.
-
-IPython is asked where it runs already, and never imported. No student's code is executed here.
+`gradekit.check("softmax")` and `%gradekit softmax` grade what the session knows: the cells in the order in which they
+ran, a later definition in place of an earlier one, as a notebook whose cell k is In [k], so that a report's "cell 7,
+line 2" is a place that the student sees. IPython is asked where it runs already, and never imported.
 """
 
 import contextlib

@@ -3,7 +3,6 @@
 A grader is forked from a template, `python -m gradekit.batch.grader DESCRIPTOR`, which imports everything once, and for
 a class grades the assignment's own solution before: what does not depend on the submission is there when a grader
 begins. No submission reaches the template. A grader reads a job from its socket and answers with a report record.
-It ends when the other side is gone, also in the middle of a grading, and takes the submission's process with it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What people mark a class with, as data for a page: hand-ins, their checks and source, reasons that were given before,
-requests. Runs where staff do; every decision goes the way of `gradekit mark`.
-"""
+"""What people mark a class with, as data for a page. Runs where staff do; decisions go the way of `gradekit mark`."""
 
 import hashlib
 import random

@@ -1,8 +1,7 @@
 """A course and its rules as data: due dates, lateness, attempts, extra credit, what is visible when.
 
-Read from course.toml, at the top of a course's repository; everything else here is a pure function of numbers and
-times. A time is always the submission's own, never the clock's, so that grading again tomorrow gives the same grade.
-`gradekit/schemas/course.json` says what each entry means.
+Read from course.toml, as `gradekit/schemas/course.json` describes it; all else is a pure function of numbers and times.
+A time is always the submission's own, never the clock's, so that grading again tomorrow gives the same grade.
 """
 
 import math

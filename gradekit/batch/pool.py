@@ -1,8 +1,6 @@
-"""Where jobs run: grader processes of this machine, or the workers of a Dask cluster. Both return futures of JobResult
-as text.
+"""Where jobs run: graders of this machine, or a Dask cluster's workers. Both return futures of JobResult as text.
 
-Results come back as JSON of a limited size. A worker that dies loses its jobs, and nothing else: the scheduler hands
-them out again. `graders` is for who grades many texts by one assignment: claims, mutants.
+Results come back as JSON of a limited size. A worker that dies loses its jobs, which are handed out again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What is known of a class's submissions, in a database: hand-ins, results, and what people decided.
 
-SQLite in a file, or PostgreSQL by its URL. Everything is added and nothing is changed: a result of a regrade stands
-beside the older one, a person's later mark beside the earlier, and the newest counts. Each result is committed when it
-is known, so that a run can be killed at any moment and resumed.
+SQLite in a file, or PostgreSQL by its URL. Everything is added and nothing is changed: of results and marks, the newest
+counts. Each result is committed when it is known, so that a run can be killed at any moment and resumed.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""A student's own attempts: what each check of a started assignment came to, in a file beside the submission.
-
-Runs where the student works; knows records alone. `gradekit check` adds a line, `status` and `list` read the last.
-"""
+"""A student's own attempts: what each check of a started assignment came to, in a file beside the submission."""
 
 import contextlib
 import json

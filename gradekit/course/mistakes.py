@@ -1,7 +1,6 @@
 """Reads the wrong submissions that an assignment keeps: each makes one mistake, and says which check must find it.
 
-docs/instructors.md says how solutions/<id>/mistakes.toml has them, most of them as edits (gradekit.course.edits) of a
-right submission beside it. Text to text: nothing is imported or run here.
+docs/instructors.md describes their file; most are edits (gradekit.course.edits) of a right submission beside it.
 """
 
 import re

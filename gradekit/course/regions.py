@@ -1,7 +1,6 @@
 """Makes a starter from a solution: a region that is marked as the solution's gives way to what the student finds there.
 
-CONTRIBUTING.md shows the marks, `# solution:`, `# student:` (that half may be left out) and `# end`. Text to text:
-nothing is read, imported or run here.
+CONTRIBUTING.md shows the marks, `# solution:`, `# student:` (that half may be left out) and `# end`.
 """
 
 import ast

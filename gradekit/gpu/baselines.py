@@ -1,8 +1,7 @@
 """What torch takes for the same call: the reference run eagerly, and under torch.compile.
 
-Runs in the grader's process, on the same sets of inputs as the submission, with the same kind of clock. Compilation is
-over before the clock starts, and how long it took is reported apart. How much faster the compiled reference is than the
-eager one is kept for a card (see `Comparison`), since torch.compile takes seconds to import and to compile.
+Timed on the same sets of inputs as the submission, with the same kind of clock; compilation is over before it starts.
+How much faster the compiled reference is than the eager one is kept for a card (see `Comparison`).
 """
 
 import functools

@@ -1,8 +1,4 @@
-"""The GPU worker's process from outside: started confined, asked with a time limit, and ended. Imports no torch, so
-that the process can import its own meanwhile.
-
-Whatever a program does to the process or to the card, whoever asks gets an answer or a CardFault.
-"""
+"""The GPU worker's process from outside: started confined, asked with a time limit, and ended. Imports no torch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What the compiler made of one kernel: its TTIR and its machine code, joined by the submission's lines.
 
-Pure functions of texts. Whatever cannot be joined for certain, such as two different
-loads on one line, is left unknown.
+Whatever cannot be joined for certain, such as two different loads on one line, is left unknown.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""What an instructor uploads to an LMS: gradekit, one assignment with its hidden tests, and the LMS's own scripts.
-
-Solutions stay at home. The scripts stand in autograder/<lms>/ and call the command line alone.
-"""
+"""What an instructor uploads to an LMS: gradekit, one assignment with its hidden tests, and the LMS's own scripts."""
 
 import io
 import tarfile

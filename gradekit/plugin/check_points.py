@@ -1,7 +1,4 @@
-"""What an instructor writes on a test function: points, and partial credit.
-
-Imported by the assignments' test files and by the plugin's hooks. Knows pytest's marks and nothing of submissions.
-"""
+"""What an instructor writes on a test function: points, and partial credit."""
 
 import inspect
 from dataclasses import dataclass

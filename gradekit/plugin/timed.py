@@ -1,7 +1,6 @@
 """The calls that an assignment's tests time: sizes on which the kernels are worth looking at.
 
-Runs in the grader's process. The tests' file is imported and its checks of speed are called with a stand-in for the
-submission, which takes note of the call that is to be timed and ends the check there. Nothing is measured.
+Checks of speed are called with a stand-in for the submission, which takes note of the call and ends the check there.
 """
 
 import itertools

@@ -1,7 +1,4 @@
-"""What a record is worth to a course: the one place where points that nobody could measure become a part of a grade.
-
-Runs wherever a grade leaves gradekit: a pure function of the record and the course's decision.
-"""
+"""What a record is worth to a course: the one place where points that nobody could measure become a part of a grade."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,6 @@
 """Checks that did not pass for one reason, side by side: pure functions of a record's checks.
 
-A student has one mistake to mend where ten checks fail for it: a rendering for people
-tells it once, with what it costs.
+A student has one mistake to mend where ten checks fail for it: a rendering tells it once, with what it costs.
 """
 
 import itertools

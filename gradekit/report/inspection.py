@@ -1,8 +1,4 @@
-"""What the inspector found, as text for a terminal: pure functions of its record.
-
-For each kernel and configuration its figures, then the lines of the submission that multiply or go to memory with what
-became of each, then what there is to say of them.
-"""
+"""What the inspector found, as text for a terminal: pure functions of its record."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby

@@ -2,8 +2,6 @@
 
     args         as the test gave them: Input specs, tensors, numbers, None
     arguments    the same as the tracer takes them: views of storages, and Scalars
-
-Runs in the grader's process. One seed gives every student the same calls, so each is described once.
 """
 
 import functools

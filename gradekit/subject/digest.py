@@ -3,8 +3,6 @@
 What a program computes does not depend on line numbers, on the names of kernels, arguments and variables, or on
 Triton's compile options, but for what atomics wait for; the engine uses the others only in messages. So two programs
 that differ in nothing else have the same run, as long as that run has no message.
-
-Runs in the grader's process, on data alone.
 """
 
 import functools

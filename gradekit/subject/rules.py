@@ -1,7 +1,4 @@
-"""The rules that a call's program must keep, whatever its result: who computed it, and from what.
-
-Runs in the grader's process on data alone. The tracer reports what the host did; here stands what of it is allowed.
-"""
+"""The rules that a call's program must keep, whatever its result: who computed it, and from what."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@ nobody else, for a finding names lines and variables.
 
 A record is the run with a Content in place of each result tensor: right kernels give equal ones, which were compared
 already. Small tensors are kept, too; who looks at another of an earlier run has it made again, by running.
-
-Works in the grader's process; see gradekit.reuse for how long it keeps anything.
 """
 
 import hashlib

@@ -3,8 +3,7 @@
     timed = submission.softmax.timed(x, against=torch_softmax, expected=expected)
     assert_speed(timed, at_least(1.5, "eager"), at_least(0.95, "compiled", some_from=0.7))
 
-Runs in the grader's process, on figures alone; `measuring` gets them. A side is what the submission is measured
-against: "eager" is torch as it is, "compiled" the same function under torch.compile.
+A side is what it is measured against: "eager" is torch as it is, "compiled" the same function under torch.compile.
 """
 
 from __future__ import annotations

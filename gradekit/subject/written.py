@@ -3,7 +3,6 @@
 The program of such a call is made into one that keeps the rules for all others: what may be written becomes memory of
 the call's own, which begins as a copy of the argument, and is then a result. So everything that is said of results is
 said of it (who wrote each element, races, what was never written), and every other input stays one that nobody writes.
-Runs in the grader's process on data alone.
 """
 
 from collections.abc import Iterator, Sequence

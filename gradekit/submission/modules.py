@@ -1,8 +1,7 @@
 """A submission of several files as one source: its own modules stand before the file that imports them.
 
-Only files beside that one and in folders beside it are taken, and only those that it imports, by name or through
-each other. Each begins with a line that names it, by which `parts` finds it again: a place in the source is shown
-as "utils.py:3". Reads text, imports nothing.
+Only files beside that one and in folders beside it are taken, and those alone that it imports, also through each other.
+Each begins with a line that names it, by which `parts` finds it again: a place is shown as "utils.py:3".
 """
 
 import ast

@@ -1,7 +1,4 @@
-"""A submission's text with its syntax tree: finds nodes, and replaces what stands between two places of the text.
-
-Text to text: nothing is imported or run here.
-"""
+"""A submission's text with its syntax tree: finds nodes, and replaces what stands between two places of the text."""
 
 from __future__ import annotations
 

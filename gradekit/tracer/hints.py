@@ -1,7 +1,4 @@
-"""A kind sentence for the errors that beginners meet most often, by what Triton (3.6 to 3.9) says of them.
-
-`tests/tracer/broken.py` holds a real kernel for each; the first pattern that is found in the message wins.
-"""
+"""A kind sentence for the errors that beginners meet most often, by what Triton (3.6 to 3.9) says of them."""
 
 import difflib
 import inspect

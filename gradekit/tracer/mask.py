@@ -1,7 +1,4 @@
-"""Tensors without data answer as if they were on a GPU; whatever names a CUDA device makes such tensors.
-
-The submission calls ordinary torch; every call passes through here first. Tensors on the CPU stay what they are.
-"""
+"""Tensors without data answer as if they were on a GPU; whatever names a CUDA device makes such tensors."""
 
 import re
 from collections.abc import Callable

@@ -376,9 +376,8 @@ CHANGED, AFTER, OFTEN, MOST_KEPT_RESULTS = "changed in place", "after another", 
 """Ways of calling an entry that a model may choose, and that must not change what it gives: under torch.no_grad(), with
 inputs that could have gradients; in torch.inference_mode(); with inputs that need gradients and are views of leaves, or
 results of operations; with the backward pass made twice, of one graph that is retained; with each gradient wanted alone
-in a call before it; with the tensors of an earlier
-call, whose values have changed since; after a call with others; after at most MOST_KEPT_RESULTS calls, if earlier
-results are kept."""
+in a call before it; with the tensors of an earlier call, whose values have changed since; after a call with others;
+after at most MOST_KEPT_RESULTS calls, if earlier results are kept."""
 
 
 def forward_mode(way: str, values: Sequence[Any]) -> Any:
