@@ -226,7 +226,6 @@ def _folders(word: str, base: Path) -> list[Path]:
 
 
 def _built_in() -> list[Path]:
-    """gradekit's own: beside the package in a checkout, else the copy in it."""
     package = Path(__file__).parent
     places = (package.parent / "assignments", package / "_assignments")
     return [folder for folder in places if _holds_assignments(folder)][:1]

@@ -62,7 +62,6 @@ def examined() -> list[Item]:
 
 
 def _needed() -> list[str]:
-    """The packages that gradekit needs; none where it is not known (`itself` says so)."""
     try:
         return [name for name in supported() if name != "python"]
     except PackageNotFoundError:

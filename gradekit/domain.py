@@ -316,7 +316,6 @@ def _lists(table: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
 
 
 def _kinds(tensor: Mapping[str, Any]) -> tuple[str, ...]:
-    """The kinds of values of a tensor that says none."""
     if "range" not in tensor:
         return COMMON_KINDS
     return ASCENDING_KINDS if tensor.get("ascending") else RANGE_KINDS
@@ -359,7 +358,6 @@ def _senseless(table: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _of_names(table: Mapping[str, Any]) -> Iterator[Problem]:
-    """What names something else names what is there."""
     parts = ("tensors", "scalars", "sizes", "dtypes", "choices", "relations")
     tensors, scalars, sizes, dtypes, choices, relations = (table.get(part, {}) for part in parts)
     alone = [each for each in table["arguments"] if isinstance(each, str)]

@@ -49,7 +49,8 @@ def checked(report: Report, marks: Mapping[str, Mark]) -> None:
             raise UsageError(f"this submission was {state}: mark it as a whole, with {TOTAL} in place of {id}")
         if id not in known:
             raise UsageError(f"there is no check {id} to be marked; {nearest(id, known)}")
-        _fits(known[id], mark)
+        if not 0 <= (mark.points or 0) <= known[id].possible:
+            raise UsageError(f"{id} is worth 0 to {known[id].possible:g} points, and not {mark.points}")
 
 
 def _fits_total(report: Report, mark: Mark) -> None:
@@ -58,11 +59,6 @@ def _fits_total(report: Report, mark: Mark) -> None:
         raise UsageError(f"this submission was graded: mark its checks, which are {ids}")
     if mark.points is None:
         raise UsageError("a mark for the whole submission has points")
-
-
-def _fits(check: Check, mark: Mark) -> None:
-    if not 0 <= (mark.points or 0) <= check.possible:
-        raise UsageError(f"{check.id} is worth 0 to {check.possible:g} points, and not {mark.points}")
 
 
 def applied(report: Report, marks: Mapping[str, Mark], possible: float = 0.0) -> Report:

@@ -335,8 +335,7 @@ def every_step(steps: Iterable[Step]) -> Iterator[Step]:
 # --- JSON codec: every dataclass becomes {"is": its name, field: value, ...} -----------------------------------------
 
 _NOUNS: dict[str, type] = {
-    noun.__name__: noun
-    for noun in (Source, View, Fold, Scalar, Descriptor, *typing.get_args(Step), Kernel, Program)
+    noun.__name__: noun for noun in (Source, View, Fold, Scalar, Descriptor, *typing.get_args(Step), Kernel, Program)
 }
 
 

@@ -313,7 +313,6 @@ def _written(question: Question, answer: str, hidden: bool) -> Check:
 
 
 def _suggestion(part: Mapping[str, Any], answer: str) -> dict[str, Any]:
-    """Where the person who marks may look first: which of the words of a rubric's part the answer has."""
     found = [word for word in part["words"] if word.lower() in answer.lower()]
     return {"points": float(part["points"]), "says": part["says"], "found": found}
 

@@ -295,10 +295,7 @@ class Way:
     wanted: tuple[int, ...] = ()
 
 
-FORWARD = (
-    Way("no gradients", "Under torch.no_grad()"),
-    Way("inference", "In torch.inference_mode()"),
-)
+FORWARD = (Way("no gradients", "Under torch.no_grad()"), Way("inference", "In torch.inference_mode()"))
 TWICE = "backward twice"
 APART = Way("each gradient apart", "After calls that want one gradient each")
 BACKWARD = (

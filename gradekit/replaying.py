@@ -74,7 +74,6 @@ def _failed(record: dict[str, Any]) -> str:
 
 
 def _text(path: Path, record: dict[str, Any]) -> str:
-    """The submission's text, if it is still what was checked."""
     file = Path(record["submission"]["path"]) if path.suffix == ".json" else path
     try:
         found = read(file, entry=get(record["assignment"]).entry)

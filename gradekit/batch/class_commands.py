@@ -95,7 +95,6 @@ NEEDED = ("sqlalchemy", "distributed", "yaml")  # what these commands import bey
 
 
 def _complete() -> None:
-    """See that gradekit was installed with what a class takes."""
     if not all(map(importlib.util.find_spec, NEEDED)):
         raise click.UsageError("grading a class takes more than checking a file: pip install 'gradekit[batch]'")
 

@@ -174,7 +174,6 @@ class ClassFolder:
 
 
 def _words(hand_in: HandIn) -> set[str]:
-    """What the student of a hand-in may be called, in small letters."""
     names = (hand_in.student, printed(hand_in.student), hand_in.name, squeezed(hand_in.name), hand_in.email)
     return {name.lower() for name in names if name}
 

@@ -97,7 +97,6 @@ def _failure(folder: Path, expected: Sequence[str], stages: dict[str, str], stat
 
 
 def _with_what_was_said(message: str, folder: Path) -> str:
-    """`message` and the first words of MLIR's own, which name the operation."""
     said = [line for line in _text(folder / "said").splitlines() if "error:" in line]
     return "\n".join([message, *said[:3]]).replace(f"{folder}/", "").replace(f"{folder.parent}/", "")[:2000]
 

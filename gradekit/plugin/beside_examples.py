@@ -538,7 +538,6 @@ def _launched(program: Program) -> set[Hashable]:
 
 
 def _strides_of_upstream(pair: Example) -> int:
-    """How many strides that count are not those of a contiguous tensor."""
     upstream = pair[0].inputs[-1]
     each = zip(upstream.shape, upstream.stride, row_major(upstream.shape), strict=True)
     return sum(size > 1 and step != plain for size, step, plain in each)

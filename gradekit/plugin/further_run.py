@@ -226,7 +226,6 @@ class FurtherInputs:
                 stretch.spent(None if self._too_much else self._last)
 
     def _parted(self, draws: Draws) -> Failure | None:
-        """What quotients of whole numbers in float32 do wrong, in the first call that needs larger ones."""
         calls = self._stretches.quotients(self._check, draws, self._traced()) if self._kernels.divides_in_floats else ()
         each = (parted(self._subject, draws.entry.name, call) for call in calls)
         return next((failure for failure in each if failure is not None), None)

@@ -130,6 +130,5 @@ def _cell(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """`text` as Markdown: code between backticks stays as it is."""
     pieces = text.split("`")
     return "`".join(piece if n % 2 else re.sub(r"[\[\]*_<{]", r"\\\g<0>", piece) for n, piece in enumerate(pieces))

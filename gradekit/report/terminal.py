@@ -255,7 +255,6 @@ def _calls(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
 
 
 def _counterexample(counterexample: Mapping[str, Any], look: Look) -> list[str]:
-    """The inputs, with their numbers where they are few, and beside them those of the result."""
     inputs = [text for given in counterexample.get("inputs", ()) for text in _input(given, look)]
     lines = [labelled("input" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(inputs)]
     results = [(label, counterexample.get(key)) for label, key in (("got", "got"), ("right", "expected"))]

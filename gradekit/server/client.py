@@ -120,9 +120,7 @@ def _connected(path: Path) -> socket.socket:
 
 def _start(kind: str, sock: socket.socket, where: str = "") -> None:
     words = (kind, str(sock.fileno()), "gradekit.cli", json.dumps(address.search_path()), where)
-    Command(
-        "gradekit.server.template", words, clean_environment("/nonexistent"), Path("/"), (sock.fileno(),)
-    ).start()
+    Command("gradekit.server.template", words, clean_environment("/nonexistent"), Path("/"), (sock.fileno(),)).start()
 
 
 # --- a command in it --------------------------------------------------------------------------------------------------

@@ -200,7 +200,6 @@ def _why_not(where: Path) -> dict[str, object]:
 
 
 def _files() -> list[tuple[str, int, int]]:
-    """The files that what is kept depends on, and when they changed last."""
     from gradekit import reuse  # no part of what tracers are forked from
 
     files = {path for folder in reuse.relied_on for path in folder.rglob("*") if path.suffix in (".py", ".toml")}

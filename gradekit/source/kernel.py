@@ -346,7 +346,6 @@ def names_of_steps(loop: Loop) -> set[str]:
 
 
 def _moves(loop: Loop) -> list[ast.AugAssign]:
-    """Where the body of a `while` moves its counter on."""
     every = steps_of(loop) if isinstance(loop, ast.While) else []
     return [step for step in every if isinstance(step.target, ast.Name) and step.target.id == counter_of(loop)]
 

@@ -165,7 +165,6 @@ def _wrong(failure: Failure, seen: Circumstances, usual: RunResult | None) -> Ci
 
 
 def _seen_again(result: torch.Tensor, known: Comparison) -> Reference | None:
-    """What a result should be that is what was compared before."""
     is_alike = (result.shape, result.dtype) == (known.actual.shape, known.actual.dtype)
     return known.reference if is_alike and bool(agree(result, known.actual).all()) else None
 

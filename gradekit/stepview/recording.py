@@ -90,7 +90,6 @@ class PlayRecorder:
         step["values"] = [*_kept(step["values"], value), value]
 
     def _value(self, ended: _Ended) -> dict[str, Any] | None:
-        """What the page shows of an operation; None for nothing."""
         op = ended.op
         try:
             access = touched(ended.frame, op, ended.memory)

@@ -210,7 +210,6 @@ def _specs(entry: domain.EntryDomain, verdict: ProofVerdict) -> tuple[Any, ...] 
 
 
 def _kind(entry: domain.EntryDomain, kind: str, verdict: ProofVerdict) -> str | None:
-    """A kind of values with its sizes and choices put in."""
     if any(size.derived for size in entry.sizes.values()):
         return None if "{" in kind else kind
     chosen = {name: options[0] for name, options in entry.choices.items()}

@@ -208,7 +208,6 @@ def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> I
 
 
 def _not_stored(program: Program, entry: str, storages: set[int], *, writes: bool) -> Failure:
-    """What is said of results that no kernel has stored to."""
     if program.empty_grids:
         line = program.empty_grids[0].line
         why = f"the grid in line {line} has a 0, so no program runs"

@@ -314,7 +314,8 @@ class Runs:
         return replace(seen, results=results)
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
-        some = self._some_programs(case, option) if self.limit[1] else None
+        with rules.within_budget(case.entry, ""):  # where these depend on others
+            some = SomePrograms.of(case.program, option) if self.limit[1] else None
         try:
             seen = self._ran(case, option, label, some)
         except Failure as failure:
@@ -387,11 +388,6 @@ class Runs:
             raise failure
 
         return some, run_cache.uncached(ran, none_to_look_at)
-
-    def _some_programs(self, case: Case, option: int) -> SomePrograms:
-        """Those that are run where a call is made in part; Failure where they depend on others."""
-        with rules.within_budget(case.entry, ""):
-            return SomePrograms.of(case.program, option)
 
     def _results_of(self, some: SomePrograms, entry: str) -> Sequence[Any]:
         """Those of a call that is made in part: a test that looks at them itself cannot use unwritten ones."""

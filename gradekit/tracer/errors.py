@@ -262,7 +262,6 @@ def of_the_host(source: str, node: ast.AST | None) -> str:
 
 
 def _bound(node: ast.AST) -> str:
-    """The name to which the kernel gives a value there: a parameter's, or a variable's."""
     if isinstance(node, ast.arg):
         return node.arg
     return node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else ""

@@ -231,7 +231,6 @@ class Recorder:
         return kept[::-1]
 
     def _pointed_at(self, steps: Sequence[Step]) -> list[TracedStorage]:
-        """The storages whose addresses stand in the steps as numbers."""
         numbers = {value for step in steps for value in numbers_in(step) if value >= ADDRESS_START}
         return [
             storage
