@@ -61,7 +61,6 @@ def requirements() -> list[str]:
 def _project() -> dict[str, Any]:
     """The part of pyproject.toml that says so; from the metadata, where gradekit is installed from a wheel."""
     if PROJECT.is_file():
-        declared: dict[str, Any] = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-        return declared
+        return tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     found = importlib.metadata.metadata("gradekit")
     return {"requires-python": found["Requires-Python"], "dependencies": found.get_all("Requires-Dist") or []}

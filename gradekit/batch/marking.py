@@ -157,8 +157,6 @@ HEADERS: dict[str, str | int] = {
 class MarkingServer(ThreadingHTTPServer):
     """Serves the pages of `marking` on 127.0.0.1 (port 0: any). Browsers open connections before they ask anything."""
 
-    daemon_threads = True
-
     def __init__(self, marking: Marking, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Handler)
         self.marking, self.path = marking, f"/{secrets.token_urlsafe(16)}"

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gradekit import wire
 from gradekit.assignment import Assignment
@@ -65,7 +65,7 @@ def graded(text: str) -> JobResult:
 # --- this machine -----------------------------------------------------------------------------------------------------
 
 
-class GraderPool:
+class GraderPool(contextlib.AbstractContextManager["GraderPool"]):
     """`count` graders of this machine at a time, and one for each of `cards`, which takes SpeedJobs. As many threads
     may ask at once; one more waits until a grader is idle. They are made for so many `jobs` (see Graders), or many."""
 
@@ -77,9 +77,6 @@ class GraderPool:
         for kind, each in self._lanes.items():
             for one in each:
                 self._idle[kind].put(one)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         """End all graders, also one that still works."""

@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Self
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
@@ -64,7 +63,7 @@ _SETTLED_SECONDS = 60.0
 """How old an unlocked folder must be before it counts as abandoned: a new one may not be locked yet."""
 
 
-class PrivateFolder:
+class PrivateFolder(contextlib.AbstractContextManager["PrivateFolder"]):
     """A new folder that only this user may enter; as root, one that can be given to other users.
 
     It is locked for as long as this process lives, and removed by `remove`, at the end of a `with`, when nobody
@@ -84,9 +83,6 @@ class PrivateFolder:
     def remove(self) -> None:
         """Removes the folder and what is in it; the second time, nothing."""
         self._finalizer()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.remove()

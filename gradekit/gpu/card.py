@@ -62,8 +62,7 @@ def find(device: str = "auto") -> Card | None:
         return None
     if not torch.cuda.is_available():
         raise ValueError(f"device {device!r}: torch finds no CUDA device on this machine")
-    index = torch.cuda.current_device() if device in ("auto", "cuda") else _index(device)
-    return _card(index)
+    return _card(torch.cuda.current_device() if device in ("auto", "cuda") else _index(device))
 
 
 def _index(device: str) -> int:

@@ -9,6 +9,7 @@ Worker side; knows nothing of cards (`machine` does) and of expected values.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -222,13 +223,11 @@ def _without_copy(compute: Callable[..., Tensor], target: Tensor) -> Call:
     assert isinstance(compute, functools.partial)
     whole = compute.func in (torch.sum, torch.mean) and len(compute.args) == 1 and not compute.keywords
     direct = functools.partial(compute, dim=tuple(range(compute.args[0].dim()))) if whole else compute
-    try:
+    with contextlib.suppress(TypeError):  # where it has no such form
         sample = compute()
         if (sample.shape, sample.dtype) == (target.shape, target.dtype):
             direct(out=target)
             return functools.partial(direct, out=target)
-    except TypeError:  # no such form of it
-        pass
     return lambda: target.copy_(compute())
 
 

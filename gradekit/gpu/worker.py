@@ -14,7 +14,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -73,7 +73,7 @@ def _again_if_killed(request: Callable[P, R]) -> Callable[P, R]:
     return made
 
 
-class Worker:
+class Worker(contextlib.AbstractContextManager["Worker"]):
     """Programs on a card, or for None on the CPU emulation, by a process that starts at the first request unless it was
     started `early`. A context manager for one thread: the process ends with the thread that started it."""
 
@@ -129,8 +129,7 @@ class Worker:
         request = {"do": "turn", "id": id, "milliseconds": milliseconds}
         answer = self._ask(request, Limit.ANSWER_SECONDS + milliseconds / 1e3)
         with _sensible():
-            turn: Turn = decode(answer, Turn)
-            return turn
+            return decode(answer, Turn)
 
     def results(self, id: int, device: torch.device = CPU) -> Iterator[list[Result]]:
         """For each set of inputs, the results of the timed calls. Raises CardFault where their process is gone."""
@@ -146,9 +145,6 @@ class Worker:
             self._ask({"do": "close", "id": id}, Limit.ANSWER_SECONDS)
 
     # --- the process -------------------------------------------------------------------------------------------------
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

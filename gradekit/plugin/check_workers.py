@@ -46,8 +46,7 @@ class CheckWorker:
     def take(self) -> tuple[Check, bool]:
         """The next check, and whether it passed with nothing to tell. Raises OSError or EOFError without one."""
         assert self._fork is not None
-        found: tuple[Check, bool] = pickle.loads(self._fork.take(Limit.WORKER_SECONDS))
-        return found
+        return pickle.loads(self._fork.take(Limit.WORKER_SECONDS))
 
     def passed(self, item: pytest.Item) -> Check | None:
         """The record of a check that has passed there; None where it has to be run here."""

@@ -296,8 +296,7 @@ def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
     how = f" on {where}; {made}" if {check["kind"] for check in record["checks"]} != {"quiz"} else ""
     ran = record["status"] != "rejected" or record["checks"]
     texts = [f"Checked in {seconds(record['seconds'])}{how}.", rests_on.in_words(record), rests_on.not_seen(record)]
-    texts = texts if ran else []
-    return [*lines, *(look.paint(line, dim=True) for text in texts if text for line in filled(text, look, 0))]
+    return [*lines, *(look.paint(line, dim=True) for text in texts if text and ran for line in filled(text, look, 0))]
 
 
 def filled(text: str, look: Look, indent: int, most: int = 30) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import re
@@ -11,7 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from gradekit import framework, reuse, wire
 from gradekit.findings import Cause
@@ -49,7 +50,7 @@ Calling = Mapping[str, Mapping[str, Any]]
 PLAINLY: Calling = {}
 
 
-class Tracer:
+class Tracer(contextlib.AbstractContextManager["Tracer"]):
     """One submission in a process of its own, which starts with the first request. Use it as a context manager, or
     `close` it. `output` is what the submission has printed so far. `calling` says, by entry, which of its arguments
     are passed as "lists": (place of the first, how many), and which are "options", at times by name: (place, name).
@@ -195,9 +196,6 @@ class Tracer:
             self._sock = None
             self._run_queue.close()
             tell()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

@@ -326,12 +326,9 @@ class Surroundings:
         """Whether `name` is def NAME(f), which returns a new function that calls f with its own first parameter first:
         who calls the function that NAME decorates is who calls the new one."""
         match [node for node in ast.walk(self.tree) if name in bound(node)]:
-            case [ast.FunctionDef(args=ast.arguments(args=[ast.arg(arg=given)]), decorator_list=[]) as outer]:
-                pass
-            case _:
-                return False
-        match outer.body:
-            case [*before, ast.FunctionDef() as new, ast.Return(value=ast.Name(id=returned))] if returned == new.name:
+            case [ast.FunctionDef(args=ast.arguments(args=[ast.arg(arg=given)]), decorator_list=[], body=[
+                *before, ast.FunctionDef() as new, ast.Return(value=ast.Name(id=returned)),
+            ]) as outer] if returned == new.name:  # fmt: skip
                 inside = [node for node in ast.walk(outer) if isinstance(node, ast.Name)]
                 return (
                     all(isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) for one in before)
