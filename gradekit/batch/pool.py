@@ -15,7 +15,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
@@ -118,7 +117,7 @@ class GraderPool(contextlib.AbstractContextManager["GraderPool"]):
         return record.from_dict(self.graded(asked).record)
 
 
-@contextmanager
+@contextlib.contextmanager
 def graders(jobs: int | None) -> Iterator[tuple[Callable[[GradingRequest], Report], Callable[..., Iterable[Any]]]]:
     """How to grade a file, and the `map` that grades several: by `jobs` warm graders, by default one a core; where
     there is a GPU and no `jobs` are asked for, in this process, in order."""

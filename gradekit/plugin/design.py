@@ -85,11 +85,9 @@ def drawn_by(test: Any) -> tuple[str, Draws] | None:
 
 
 def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
-    """The design of a test function under `profile`; None where it has none.
-
-    The simplest rows come first: contiguous, then small. Another `seed` takes other sizes of the same classes, other
-    variants of the same layouts, and other values.
-    """
+    """The design of a test function under `profile`; None where it has none. The simplest rows come first: contiguous,
+    then small. Another `seed` takes other sizes of the same classes, other variants of the same layouts, and other
+    values."""
     drawn = drawn_by(test)
     if drawn is None:
         return None

@@ -189,9 +189,7 @@ def _innermost(error: BaseException) -> TracebackType | None:
 @contextlib.contextmanager
 def controlled(test: Any, seed: int, examples: Callable[[Callable[..., Any]], Examples]) -> Iterator[Examples | None]:
     """While open, the Hypothesis test function `test` draws from `seed` and runs through the `Examples` that is given.
-
-    Gives None, and changes nothing, where `test` does not use Hypothesis.
-    """
+    Gives None, and changes nothing, where `test` does not use Hypothesis."""
     handle = getattr(test, "hypothesis", None)
     if handle is None:
         yield None

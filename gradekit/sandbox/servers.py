@@ -194,11 +194,9 @@ def _not_started(error: Exception) -> Unavailable:
 
 
 class RunQueue:
-    """A process's wait for processors: time by the clock without it does not depend on how busy the machine is.
-
-    Linux counts it in a file, `descriptor`, that the process itself opens before it meets a submission, since it may
-    have another number in this process's namespace; None where the system does not count.
-    """
+    """A process's wait for processors: time by the clock without it does not depend on how busy the machine is. Linux
+    counts it in a file, `descriptor`, that the process itself opens before it meets a submission, since it may have
+    another number in this process's namespace; None where the system does not count."""
 
     def __init__(self, descriptor: int | None = None) -> None:
         self._descriptor = descriptor

@@ -33,9 +33,7 @@ KEPT_BYTES = 3 << 29
 """Of memory that a grader may have and still leave itself behind: what adds up from one to the next ends there."""
 
 STREAMS = 3
-ROOMS = (
-    "plugin", "subject", "engine", "judge", "prove", "unseen", "inputs", "sandbox", "report"
-)  # fmt: skip
+ROOMS = ("plugin", "subject", "engine", "judge", "prove", "unseen", "inputs", "sandbox", "report")
 """The parts of gradekit that nearly every check needs, each imported whole."""
 
 

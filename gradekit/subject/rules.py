@@ -118,9 +118,8 @@ def _why(error: OverBudget) -> str:
 
 def options(program: Program) -> list[tuple[int, str]]:
     """The options that differ in what they compute, each with its label: (0, "") where nothing is autotuned.
-
-    Configurations that differ in warps or stages alone have the same TTIR and the same grid: one run serves them all.
-    """
+    Configurations that differ in warps or stages alone have the same TTIR and the same grid: one run serves them
+    all."""
     choices = program.choices()
     if not choices:
         return [(0, "")]

@@ -33,11 +33,9 @@ FIRST_CALL = "the first call, in which every configuration runs before the last"
 
 
 class Tuning:
-    """Stands in for the autotuner's `run` and `best_config`.
-
-    `turn` says which of many configurations the next call records: all of them where it is None. A call `for_proofs`
-    is refused if it has many, since each would have to be proved.
-    """
+    """Stands in for the autotuner's `run` and `best_config`. `turn` says which of many configurations the next call
+    records: all of them where it is None. A call `for_proofs` is refused if it has many, since each would have to be
+    proved."""
 
     def __init__(self, recorder: Recorder, compiler: Compiler) -> None:
         self.recorder = recorder

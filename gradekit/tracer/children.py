@@ -183,11 +183,8 @@ class Process:
 
 
 def over_memory(server: int, most: int = MEMORY_BYTES) -> list[Process]:
-    """The processes of submissions that have more memory than `most` bytes together,
-    beyond what the `server` gave them.
-
-    A submission is a session: a process that it starts cannot leave it.
-    """
+    """The processes of submissions that have more memory than `most` bytes together, beyond what the `server` gave
+    them. A submission is a session: a process that it starts cannot leave it."""
     given = _own(server)
     sums, members = defaultdict[int, int](int), defaultdict[int, list[Process]](list)
     for process in _below(server):

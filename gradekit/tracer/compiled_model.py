@@ -63,10 +63,7 @@ def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: 
 
 
 def _missing(loaded: LoadedModule, first: torch.Tensor) -> str:
-    """Why this machine cannot compile a model of nothing but torch; "" where it can.
-
-    What fails then is no fault of the submission's.
-    """
+    """Why this machine cannot compile a model of nothing but torch: no fault of the submission; "" where it can."""
     os.environ.pop("TORCHDYNAMO_DISABLE", None)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.dirname(loaded.path)
     os.environ.setdefault("LOGNAME", "student")  # a process of no known user has no name otherwise, and torch asks

@@ -77,10 +77,8 @@ _CAUSES = {BeyondBudget: "budget-exceeded", DeferredOperation: "forbidden-op", R
 
 
 def refusal(error: BaseException, path: str, where: str = "") -> Refusal:
-    """Explains `error`, raised by the submission whose text stands in the file `path`.
-
-    `where` says what was going on ("while the file was loaded"); `line` is the innermost in the submission.
-    """
+    """Explains `error`, raised by the submission whose text stands in the file `path`. `where` says what was going on
+    ("while the file was loaded"); `line` is the innermost in the submission."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, (CompilationError, PassesFailed)):
@@ -221,11 +219,8 @@ REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "xor_sum", "red
 
 def origins(source: str, node: ast.AST | None, first_line: int, said: str = "") -> str:
     """A sentence on the variables in `node` that earlier lines assign, and on a dimension that a reduction removed; ""
-    where there are none.
-
-    `source` is the kernel's text from its `def` on, which stands at `first_line` of the
-    submission; `node` is of its tree, and `said` is Triton's message.
-    """
+    where there are none. `source` is the kernel's text from its `def` on, which stands at `first_line` of the
+    submission; `node` is of its tree, and `said` is Triton's message."""
     advice = _other_axis if "at index 0" in said else _keeps
     if node is None:
         return ""

@@ -164,9 +164,7 @@ class Recorder:
         notice: Callable[[Sequence[Step], Callable[[int], int]], None] | None = None,
     ) -> Program:  # fmt: skip
         """The program of the call that began last; `results` are Views and Scalars, `kernels` all that are known.
-
-        `notice` is told the steps as they were recorded, and what their storages are called in the program.
-        """
+        `notice` is told the steps as they were recorded, and what their storages are called in the program."""
         prelude = self._prelude(results)
         steps = [*prelude, *self.steps]
         self._refuse_earlier_inputs(steps, results)
