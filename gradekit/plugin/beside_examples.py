@@ -504,21 +504,29 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
 
 
 def _assert_right_in_part(subject: Subject, entry: EntryDomain, right: RightResults) -> None:
-    """Asks for some of the gradients alone, in the calls with the longest dimensions, each way of their flags, and in a
-    small one of each dtype, where these launch then what they do not for all. Raises Failure where they are others."""
+    """Asks for some of the gradients alone, in the calls with the longest dimensions and with the most programs of each
+    kernel, each way of their flags, and in a small one of each dtype, where these launch then what they do not for all.
+    Raises Failure where they are others."""
     names, largest = [argument.name for argument in entry.arguments], dict[Hashable, Example]()
+    longest = dict[Hashable, int]()
     for pair in sorted((pair for pair in right.pairs if pair[0].wanted and pair[0].entry == entry.name), key=_size):
         flags = tuple(arg for arg in pair[0].inputs if isinstance(arg, bool))
         if _size(pair) > Limit.HARDLY_ANY:
             largest.setdefault((pair[0].wanted, pair[0].part, flags, pair[0].inputs[-1].dtype), pair)
-        for axis, size in enumerate(pair[0].inputs[-1].shape):
-            key = pair[0].wanted, pair[0].part, flags, axis
-            if key not in largest or size >= largest[key][0].inputs[-1].shape[axis]:
-                largest[key] = pair
+        for of, size in [*enumerate(pair[0].inputs[-1].shape), *_programs(pair[0].program)]:
+            key = pair[0].wanted, pair[0].part, flags, of
+            if size >= longest.get(key, 0):
+                longest[key], largest[key] = size, pair
     for seen, expected in {id(pair): pair for pair in largest.values()}.values():
         for way in related.ways_of(seen, names):
             if not way.name and _does_more(subject, seen, way.wanted):
                 related.assert_called(subject, seen, expected, way)
+
+
+def _programs(program: Program) -> list[tuple[str, int]]:
+    """The kernel of each launch, and how many programs it has."""
+    launches = (step for step in every_step(program.steps) if isinstance(step, Launch))
+    return [(program.kernels[one.kernel].name, math.prod(one.grid)) for one in launches]
 
 
 def _does_more(subject: Subject, seen: Observation, wanted: tuple[int, ...]) -> bool:
