@@ -278,9 +278,7 @@ def in_order(known: Mapping[str, Assignment], first: Iterable[str] = ()) -> list
 def named_folder(id: str) -> Path:
     """The folder of the assignment `id`, or the folder `id`. Raises AssignmentError, with the nearest name."""
     known = folders()
-    if id in known or not Path(id).is_dir():
-        return _named(id, known)
-    return Path(id).resolve()
+    return Path(id).resolve() if id not in known and Path(id).is_dir() else _named(id, known)
 
 
 T = TypeVar("T")

@@ -462,8 +462,7 @@ def _names(expression: str) -> frozenset[str]:
 
 
 def _expressions(table: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    for number, limit in enumerate(table.get("limits", [])):
-        yield ("limits", number), limit
+    yield from ((("limits", number), limit) for number, limit in enumerate(table.get("limits", [])))
     yield from ((("grows", what), law) for what, law in table.get("grows", {}).items())
     for name, tensor in table.get("tensors", {}).items():
         for key in ("shape", "range"):

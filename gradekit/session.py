@@ -228,6 +228,4 @@ def _magic(shell: Any) -> Any:
 
 def _ordered(words: list[str]) -> list[str]:
     """The first word that is neither an option nor a file is the assignment: `softmax -k dtype`."""
-    if words and re.fullmatch(r"[A-Za-z_]\w*", words[0]):
-        return ["-a", *words]
-    return words
+    return ["-a", *words] if words and re.fullmatch(r"[A-Za-z_]\w*", words[0]) else words

@@ -38,8 +38,7 @@ def _files(assignment: Assignment, notebook: bool) -> dict[str, bytes]:
         return {"submission.ipynb": worksheet(assignment).encode("utf-8")} | _contents(assignment.test_files)
     own = {("answers.toml" if assignment.is_quiz else "submission.py"): assignment.starter.read_bytes()}
     reading = sorted(assignment.folder.glob("*.md"))
-    rest = [*assignment.test_files, *assignment.pictures]
-    return _contents(reading) | own | _contents(rest)
+    return _contents(reading) | own | _contents([*assignment.test_files, *assignment.pictures])
 
 
 def _contents(files: Iterable[Path]) -> dict[str, bytes]:

@@ -73,8 +73,7 @@ def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argumen
     context = LaunchContext(
         module, facts(kernel.unaligned), grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen
     )
-    arguments = bind(module.entry, args, emulated)
-    run_programs(context, arguments)
+    run_programs(context, bind(module.entry, args, emulated))
     print(*context.prints, sep="\n", end="\n" if context.prints else "", flush=True)
     if any(incident.cause in _OUTSIDE for incident in seen):
         raise CardFault("illegal-access", "an illegal memory access was encountered", kernel.name)

@@ -110,8 +110,7 @@ def _grader_files() -> Iterator[tuple[str, Path]]:
 
 
 def _assignment_files(assignment: Assignment, hidden: bool) -> Iterator[tuple[str, Path]]:
-    for file in assignment.test_files:
-        yield f"assignments/{assignment.id}/{file.name}", file
+    yield from ((f"assignments/{assignment.id}/{file.name}", file) for file in assignment.test_files)
     if hidden and assignment.solutions is not None:
         for file in sorted(assignment.solutions.glob("test_*.py")):
             yield f"solutions/{assignment.id}/{file.name}", file
