@@ -31,7 +31,7 @@ VIEWS = {
     **dict.fromkeys(
         ("q", "k_cache", "v_cache"), ("contiguous", "offset", "transposed", "permuted", "sliced_columns")
     ),
-    "lengths": ("contiguous", "offset", "every_second", "stepped"),
+    "lengths": ("contiguous", "offset", "stepped"),
 }
 AROUND_TILES = [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300]
 HEAD_SIZES = [1, 2, 3, 8, 15, 16, 17, 32, 40, 64, 65, 80, 96, 128, 129, 200, 255, 256]
