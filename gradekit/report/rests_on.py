@@ -59,7 +59,8 @@ def not_seen(record: Mapping[str, Any]) -> str:
     """A line for a report: the first of what nothing has looked at, and how many more there are; "" for none."""
     named = unsure(record)
     more = f" (and {len(named) - 1} more)" if len(named) > 1 else ""
-    return f"Left open, and nothing for you to change: {named[0]}{more}." if named else ""
+    how = ", and nothing for you to change" if record.get("rests_on") else ""  # what failed may stand in that line
+    return f"Left open{how}: {named[0]}{more}." if named else ""
 
 
 def unsure(record: Mapping[str, Any]) -> list[str]:

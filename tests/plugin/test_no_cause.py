@@ -16,7 +16,7 @@ from tests.plugin.samples import TRIPLES
 STAGES: list[tuple[Any, str]] = [
     (check_run.CheckRun, "_trace_back"), (check_run.CheckRun, "_of_earlier_calls"), (check_run.CheckRun, "_mended"),
     (check_run, "diagnosis"), (check_run, "pictured"), (check_results, "blamed_line"), (check_results, "counterexample"),
-    (Tutor, "settled"),
+    (Tutor, "at_the_end"),
 ]  # fmt: skip
 
 

@@ -181,6 +181,8 @@ def test_a_line_says_it_and_what_nothing_has_looked_at_is_named() -> None:
     assert not_seen(alone) == (
         "Left open, and nothing for you to change: line 7: no call in which N % 251 == 250 is true."
     )
+    failed = {"checks": [{"details": {"coverage": {"branches": {"unfollowed": [unfollowed]}}}}]}
+    assert not_seen(failed) == "Left open: line 4: text made of a size.", "what failed may stand there"
     assert not_seen({}) == ""
     assert unsure(record) == ["line 4: text made of a size", "line 7: no call in which N % 251 == 250 is true"]
 
