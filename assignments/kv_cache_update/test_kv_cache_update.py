@@ -91,7 +91,7 @@ def test_memory(submission, call):
 
 
 @points(10, kind="memory", handout="Nothing as large as a cache is allocated, read or written")
-@given(call=calls(UPDATE, sizes={"B": [2], "H": [2], "S": (24, 2000), "D": [64, 80]}))
+@given(call=calls(UPDATE, sizes={"B": [2], "H": [2], "S": (24, 800), "D": [64, 80]}, how={"at_most": 1 << 18}))
 def test_no_copy_of_the_cache(submission, call):
     """Touches the new rows alone: no second cache, no pass over the old one"""
     *_, k, _, positions = call
