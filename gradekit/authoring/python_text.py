@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -89,6 +90,14 @@ def titles_and_points(found: Iterable[ast.FunctionDef]) -> Iterator[tuple[str, f
         call = _decorator(test, "points")
         worth = [a.value for a in call.args[:1] if isinstance(a, ast.Constant)] if call else []
         yield (ast.get_docstring(test) or test.name).partition("\n")[0], float(str(worth[0])) if worth else 0.0
+
+
+def points_of(text: str) -> dict[str, str]:
+    """What each test of a file is worth, as it is written there; nothing where the text is no Python."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        calls = ((test.name, _decorator(test, "points")) for test in tests(ast.parse(text)))
+        return {name: ast.unparse(call.args[0]) for name, call in calls if call is not None and call.args}
+    return {}
 
 
 def of_tests(tree: ast.Module, known: Known) -> Iterator[Remark]:

@@ -7,13 +7,13 @@ again. A job that fails because of a machine is submitted again; one that a stud
 import base64
 import functools
 import platform
-import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradekit.assignment import Assignment
+from gradekit.authoring.python_text import points_of
 from gradekit.batch import grader
 from gradekit.batch.grader import GraderFailed, GradingJob, Job, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn
@@ -73,15 +73,15 @@ class Grading:
         """The newest record of every submission, with what a card measured; one of an earlier release says so."""
         return _book(self.store, self.assignment.id, self.options, self.name)
 
-    def own(self) -> dict[str, dict[str, Any]]:
+    def of_this_release(self) -> dict[str, dict[str, Any]]:
         """The newest records of this very release."""
         return _records(self.store, self.assignment.id, self.name, self.seed)
 
     def changed(self) -> list[str]:
         """A sentence that says what has changed since results in the book were made; none where nothing has."""
-        if not self.records().keys() - self.own().keys():
+        if not self.records().keys() - self.of_this_release().keys():
             return []
-        suits = _suiting(self.store, self.assignment.id, self.options)
+        suits = _with_options(self.store, self.assignment.id, self.options)
         before = next(name.partition("+")[0] for name, _ in suits if name != self.name)
         kept, now = self.store.contents(self.assignment.id, before), grader.contents(self.assignment)
         names = [name for name in now | kept if kept.get(name) != now.get(name)] if kept else ["the tests or gradekit"]
@@ -90,14 +90,14 @@ class Grading:
 
     def take_in(self, hand_ins: Iterable[HandIn]) -> dict[str, HandIn]:
         """Remember the hand-ins; those without a result, or with nothing but a fault, by digest in a fixed order."""
-        found, known = list(map(_read, hand_ins)), self.own()
+        found, known = list(map(_read, hand_ins)), self.of_this_release()
         self.store.add_hand_ins(self.assignment.id, found)
         waits = {one.digest: one for one in found if known.get(one.digest, {"status": "fault"})["status"] == "fault"}
         return dict(sorted(waits.items()))  # a sample of them comes first
 
     def awaiting_gpu(self) -> list[str]:
         """The submissions of whose newest result a part waits for a card."""
-        return [digest for digest, found in self.own().items() if record.awaits_gpu(found)]
+        return [digest for digest, found in self.of_this_release().items() if record.awaits_gpu(found)]
 
 
 def _read(hand_in: HandIn) -> HandIn:
@@ -120,7 +120,7 @@ EARLIER = "These points were given by an earlier release of the tests or of grad
 def _book(store: Store, assignment: str, options: GradingOptions, now: str = "") -> dict[str, dict[str, Any]]:
     """The newest records under these options, first those of the grading `now`, by default the newest one; those of
     other releases say so. A fault counts only where it is alone."""
-    suits, found = _suiting(store, assignment, options), dict[str, dict[str, Any]]()
+    suits, found = _with_options(store, assignment, options), dict[str, dict[str, Any]]()
     now = now or next((name for name, _ in suits), "")
     for name, seed in sorted(suits, key=lambda each: (each[0] == now, -suits.index(each))):
         for digest, each in _records(store, assignment, name, seed).items():
@@ -129,7 +129,7 @@ def _book(store: Store, assignment: str, options: GradingOptions, now: str = "")
     return found
 
 
-def _suiting(store: Store, assignment: str, options: GradingOptions) -> list[tuple[str, int]]:
+def _with_options(store: Store, assignment: str, options: GradingOptions) -> list[tuple[str, int]]:
     """The gradings under these options, of any release, the newest first."""
     asked, seed = grader.grading("", options).partition("+")[2], options.secret_seed
     return [one for one in store.gradings(assignment) if one[0].partition("+")[2] == asked and seed in (None, one[1])]
@@ -137,13 +137,10 @@ def _suiting(store: Store, assignment: str, options: GradingOptions) -> list[tup
 
 def _points(before: str, now: str) -> str:
     """Of two texts of a test file, the tests that count otherwise: " (test_sizes counts 10, before 20)"."""
-    was, is_now = ({name: worth for worth, name in _POINTS.findall(text)} for text in (before, now))
+    was, is_now = points_of(before), points_of(now)
     pairs = ((name, is_now.get(name, "nothing"), was.get(name, "nothing")) for name in was | is_now)
     said = [f"{name} counts {new}, before {old}" for name, new, old in pairs if new != old]
     return f" ({'; '.join(said)})" * bool(said)
-
-
-_POINTS = re.compile(r"(?ms)^@points\(\s*([^,)]+).*?^def (\w+)")
 
 
 def _records(store: Store, assignment: str, grading: str, seed: int) -> dict[str, dict[str, Any]]:

@@ -1,5 +1,5 @@
-"""Whole numbers of a kernel that go through floats, and back, on their way to an address: beside the same kernel with
-float64 in their place, which holds every index. What parts from it where no float32 holds them is wrong."""
+"""Integers that a kernel converts to floats and back on their way to an address, such as a quotient computed in
+float32: the kernel is compared with itself, with float64 in their place, which holds every index exactly."""
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
@@ -17,8 +17,8 @@ from gradekit.engine.ttir_locations import line_of
 from gradekit.exact.widening import Widening
 from gradekit.program import Kernel, Program
 
-HELD = 1 << 24
-"""Up to here float32 holds every whole number."""
+LARGEST_EXACT = 1 << 24
+"""Up to here float32 holds every integer exactly."""
 
 MOST_BYTES = 1 << 29  # that a run may allocate: the result alone is large, and little of it is touched
 
@@ -26,33 +26,33 @@ _INTO = ("arith.sitofp", "arith.uitofp")
 _BACK = ("arith.fptosi", "arith.fptoui")
 
 
-def parting(
+def first_difference(
     program: Program, tensors: Sequence[torch.Tensor], allow: Collection[str], programs: Mapping[int, Sequence[int]]
 ) -> tuple[int, int | None] | None:
     """The first element of a result, counted in row-major order, that some `programs` of a call (by launch) compute
-    otherwise than with whole numbers kept whole, and the line that converts them; None where there is none, or where
-    they part for small numbers too."""
+    otherwise than with exact integers, and the line that converts them to floats; None where there is none, or where
+    one differs already that float32 counts exactly."""
     try:
-        usual, whole = (
+        usual, exact = (
             executor.run_setup(
                 Setup(program, tensors, 0, allow, reader=reader, programs=programs), Budget(bytes=MOST_BYTES)
             ).results
-            for reader in (as_compiled, _kept_whole)
+            for reader in (as_compiled, _with_exact_integers)
         )
     except (OverBudget, Unsupported, ForbiddenOp):
         return None
-    for one, other in zip(usual, whole, strict=True):
+    for one, other in zip(usual, exact, strict=True):
         if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-            part = one.flatten().view(torch.uint8) != other.flatten().view(torch.uint8)
-            first = int(part.view(torch.uint8).argmax()) // one.element_size()  # 0 where nothing parts
-            if first > HELD:
+            differs = one.flatten().view(torch.uint8) != other.flatten().view(torch.uint8)
+            first = int(differs.view(torch.uint8).argmax()) // one.element_size()  # 0 where nothing differs
+            if first > LARGEST_EXACT:
                 texts = (kernel.unaligned for kernel in program.kernels.values())
                 ops = (op for text in texts for op in every_operation(parsed(text)) if op.name in _INTO)
                 return first, next((line_of(op.location, program.path) for op in ops), None)
     return None
 
 
-def _kept_whole(kernel: Kernel) -> tuple[Module, KernelFacts]:
+def _with_exact_integers(kernel: Kernel) -> tuple[Module, KernelFacts]:
     return _of_text(kernel.unaligned)
 
 

@@ -35,8 +35,7 @@ def randint4x(seed: Any, offset: Any, n_rounds: int = _ROUNDS) -> tuple[Tensor, 
 
 def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: int = _ROUNDS) -> tuple[Tensor, ...]:
     """The four words that rounds make of those of a counter."""
-    words = torch.broadcast_tensors(*(tile_of(one).long() & _WORD for one in (c0, c1, c2, c3)))
-    a, b, c, d = words
+    a, b, c, d = torch.broadcast_tensors(*(tile_of(one).long() & _WORD for one in (c0, c1, c2, c3)))
     key = tile_of(seed).long()
     key = key.reshape(key.shape[:1] + (1,) * (a.dim() - 1)) if key.dim() < a.dim() else key
     k, j = key & _WORD, (key >> 32) & _WORD

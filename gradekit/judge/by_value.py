@@ -89,6 +89,9 @@ def all_zeros(evidence: Evidence) -> Diagnosis | None:
     return Diagnosis(Cause.ALL_ZEROS, "Every element is 0.")
 
 
+TO_FLOAT32 = "converts whole numbers to float32, which holds them exactly only up to 2**24."
+
+
 def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
     """Whole numbers that are off by no more than a float32 rounds, and a kernel that converts them to floats."""
     comparison = evidence.comparison
@@ -103,8 +106,7 @@ def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
         if op.name == "arith.sitofp" and op.result_types[0].element == "f32":
             line = min(evidence.lines_of(op), default=None)
             where = f"Line {line}" if line else "The kernel"
-            sentence = f"{where} converts whole numbers to float32, which holds them exactly only up to 2**24."
-            return Diagnosis(Cause.WRONG_VALUES, f"{sentence} Compute with integers.", line)
+            return Diagnosis(Cause.WRONG_VALUES, f"{where} {TO_FLOAT32} Compute with integers.", line)
     return None
 
 

@@ -51,6 +51,9 @@ from gradekit.subject.subject import Call, Subject
 from gradekit.submission.parsed_source import ParsedSource, called
 from gradekit.versions import environment
 
+DEFERRED = Unsupported, NeedsCard, NeedsPerson
+"""What leaves an example undecided: others go on, and one that fails decides."""
+
 
 def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, evidence: CheckEvidence) -> Check:
     """The check of `item`, which ended with `error` (None: it passed)."""

@@ -17,11 +17,11 @@ from gradekit.inputs.spec import salted
 from gradekit.judge.by_text import right_alone
 from gradekit.judge.compare import telling
 from gradekit.judge.evidence import Diagnosis
-from gradekit.judge.failure import Failure, NeedsPerson
+from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_memory_clean, gravest
 from gradekit.plugin import check_points
 from gradekit.plugin.beside_examples import RightResults, exact_runs, proofs, relations
-from gradekit.plugin.check_results import CheckEvidence, diagnosis, pictured
+from gradekit.plugin.check_results import DEFERRED, CheckEvidence, diagnosis, pictured
 from gradekit.plugin.design import (
     DESIGN,
     Design,
@@ -38,7 +38,6 @@ from gradekit.program import Program
 from gradekit.sandbox import TraceError
 from gradekit.sandbox.tracer import Form
 from gradekit.subject.call_spec import expected_forms
-from gradekit.subject.device import NeedsCard
 from gradekit.subject.runs import Observation, Share
 from gradekit.subject.subject import Call, Subject
 from gradekit.subject.timed_call import facts
@@ -119,7 +118,7 @@ class CheckRun:
 
         return Examples(
             test, self.run.profile, fixtures=frozenset(getattr(self.item, "funcargs", {})),
-            deferred=(Unsupported, NeedsCard, NeedsPerson),
+            deferred=DEFERRED,
             hopeless=_hopeless if not self.run.only_tries else lambda error: True, begin=self.subject.forget_calls,
             ended=ended,
         )  # fmt: skip

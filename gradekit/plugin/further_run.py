@@ -10,12 +10,13 @@ from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.engine.budget import OverBudget
-from gradekit.exact.whole_numbers import parting
+from gradekit.exact.whole_numbers import first_difference
 from gradekit.findings import Outcome
 from gradekit.inputs.covering import Row
 from gradekit.inputs.draws import Call, Draws
 from gradekit.inputs.spec import Input
 from gradekit.judge.by_text import keeping
+from gradekit.judge.by_value import TO_FLOAT32
 from gradekit.judge.failure import Failure
 from gradekit.origins import Explored
 from gradekit.plugin.check_results import verdict_of
@@ -89,7 +90,7 @@ class FurtherInputs:
                         return
         with _noting(found):
             self._see_kernels()
-            found.shortage = self._longest.shortage(check, draws, self._traced()) or self._parted(draws)
+            found.shortage = self._longest.shortage(check, draws, self._traced()) or self._rounded_indices(draws)
         with _noting(found):
             found.branches = self._seen_and_unseen(draws)
         found.branches |= {"untried": _told(found.untried)} if found.untried else {}
@@ -225,9 +226,9 @@ class FurtherInputs:
                     work += self._last
                 stretch.spent(None if self._too_much else self._last)
 
-    def _parted(self, draws: Draws) -> Failure | None:
+    def _rounded_indices(self, draws: Draws) -> Failure | None:
         calls = self._stretches.quotients(self._check, draws, self._traced()) if self._kernels.divides_in_floats else ()
-        each = (parted(self._subject, draws.entry.name, call) for call in calls)
+        each = (rounded_indices(self._subject, draws.entry.name, call) for call in calls)
         return next((failure for failure in each if failure is not None), None)
 
     def _traced(self) -> list[TracedForm]:
@@ -302,8 +303,8 @@ def kind_of(check: str, draws: Draws) -> Hashable:
     return own, draws.entry.name, replace(draws, sizes=(), at_most=0, free=frozenset())
 
 
-def parted(subject: Subject, entry: str, call: Call) -> Failure | None:
-    """What some programs of a call do wrong since their whole numbers go through float32, if anything."""
+def rounded_indices(subject: Subject, entry: str, call: Call) -> Failure | None:
+    """The failure of a call some of whose programs compute indices in float32, where that makes a result wrong."""
     program = subject.program_apart(call_spec(entry, call).form)
     try:
         some = SomePrograms.of(program, 0)
@@ -311,17 +312,17 @@ def parted(subject: Subject, entry: str, call: Call) -> Failure | None:
         return None
     tensors = [arg for arg in call if isinstance(arg, Input)]
     values = [tensor.tensor() for tensor in tensors]
-    found = parting(program, values, subject.assignment.allow, {some.launch: some.ids})
+    found = first_difference(program, values, subject.assignment.allow, {some.launch: some.ids})
     if found is None:
         return None
     element, line = found
     failure = Failure(
         Cause.WRONG_VALUES,
-        f"Line {line} converts whole numbers to float32, which holds them exactly only up to 2**24. "
+        f"Line {line} {TO_FLOAT32} "
         f"At shape {list(tensors[0].shape)}, element {element:,} of the result is wrong by that.",
         line=line,
     )
-    failure.repeat = functools.partial(_raise_again, functools.partial(parted, entry=entry, call=call))
+    failure.repeat = functools.partial(_raise_again, functools.partial(rounded_indices, entry=entry, call=call))
     return failure
 
 

@@ -10,13 +10,12 @@ import pytest
 
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.compat.pytest import arguments
-from gradekit.engine.budget import Unsupported
 from gradekit.findings import Kind
 from gradekit.inputs.spec import Input
 from gradekit.judge.evidence import Diagnosis
-from gradekit.judge.failure import Failure, NeedsPerson
+from gradekit.judge.failure import Failure
 from gradekit.plugin.check_points import worth
-from gradekit.plugin.check_results import explained
+from gradekit.plugin.check_results import DEFERRED, explained
 from gradekit.plugin.design import DESIGN, FurtherRun, design_of, flattened, known_design, telling
 from gradekit.plugin.examples import Example, Examples, raised_by
 from gradekit.plugin.profiles import Limit, Profile
@@ -28,7 +27,6 @@ from gradekit.repair.texts import Texts
 from gradekit.repair.tutor import Tutor
 from gradekit.sandbox import TraceError
 from gradekit.source.draft import numbers_of
-from gradekit.subject.device import NeedsCard
 from gradekit.subject.subject import Call, Subject
 
 _MENDED = (Kind.CORRECTNESS, Kind.MEMORY, Kind.STRUCTURE)
@@ -80,8 +78,7 @@ def _failed_anew(run: GradingRun, subject: Subject) -> repair.FailedCheck | None
         return None
     item, design = max(designs, key=lambda one: len({pair for row in one[1].planned for pair in row.row.items()}))
     test, given = inspect.unwrap(item.obj.hypothesis.inner_test), {**_fixed(item), "submission": subject}
-    deferred = Unsupported, NeedsCard, NeedsPerson
-    examples = Examples(test, run.profile, frozenset(given), deferred, begin=subject.forget_calls)
+    examples = Examples(test, run.profile, frozenset(given), DEFERRED, begin=subject.forget_calls)
     few = telling([one.row for one in design.planned], repair_work.Limit.FURTHER)
     examples.run_all([design.given[place] for place in few], given)
     if examples.failed is None:

@@ -8,7 +8,7 @@ the diagnosis; the check has failed before, and earns nothing by it.
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -70,6 +70,32 @@ class Tutor:
         A mend that makes the failing examples of more checks right takes the place of others. What stays wrong with it,
         and nothing is said of, is said with it.
         """
+        found = self._of_open()
+        said = list(self._said.values())
+        mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
+        if not mends or all(mend == mends[0] for _, mend in said):
+            return found | (self._anew(mends[0]) if mends else {})
+        after = {mend: self._after(mend, said) for mend in mends}
+        best = max(reversed(mends), key=lambda mend: _made_right(after[mend]))  # told where those before did not do
+        tries = self._tries(next(check for check, mend in said if mend == best))
+        if not _all_right(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
+            after[both] = self._after(both, said)
+            best = max(best, both, key=lambda mend: _made_right(after[mend]))
+        for check, mend in ((check, mend) for check, mend in said if mend != best and check.name in after[best]):
+            is_better = mend is None or _made_right(after[mend]) <= _made_right(after[best])
+            if after[best][check.name] is None and is_better:
+                found |= self._in_its_place(check, best)
+        is_wrong = lambda error: isinstance(error, Failure) and not is_too_long(error)
+        wrong = [check for check, mend in said if mend is None and is_wrong(after[best].get(check.name))]
+        found |= _of_large(wrong, lambda check: self._of_two(self._tries(check), [best]))
+        left = [check for check in wrong if check.name not in found]
+        if left and best in mends and LOOK not in best.hint:
+            said_of_it = self._with_this_left(best, _lower(left[0].error.message), tries.clues)
+            found |= {check.name: said_of_it for check, mend in said if mend == best}
+        return found | self._anew(best) if _all_right(after[best]) else found
+
+    def _of_open(self) -> dict[str, Diagnosis]:
+        """What is said of checks that no single mend makes right; of large calls, where no other check has one."""
         found = dict[str, Diagnosis]()
         for name, (tries, helping, likely) in self._open.items():
             told, mend = self._of_several(tries, helping, likely)
@@ -77,31 +103,17 @@ class Tutor:
             found |= {name: told} if told is not None else {}
         if not any(mend for _, mend in self._said.values()):
             found |= _of_large([check for check, _ in self._said.values()], self._searched)
-        said, checks = list(self._said.values()), [check for check, _ in self._said.values()]
-        mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
-        if not mends or all(mend == mends[0] for _, mend in said):
-            return found | (self._anew(mends[0]) if mends else {})
-        text = self._mending.text
-        after = {mend: self._after(mend.applied(text), checks) for mend in mends}
-        made_right = lambda mend: list(after[mend].values()).count(None)
-        best = max(reversed(mends), key=made_right)  # the later one was told where those before it did not do
-        tries = MendTries(next(check for check, mend in said if mend == best), self._texts, text)
-        if made_right(best) < len(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
-            after[both] = self._after(both.applied(text), checks)
-            best = max(best, both, key=made_right)
-        for check, mend in ((check, mend) for check, mend in said if mend != best and check.name in after[best]):
-            one, known = MendTries(check, self._texts, text), self._mending.remembered(best)
-            may_be = after[best][check.name] is None and (mend is None or made_right(mend) <= made_right(best))
-            if may_be and one.is_right(best.applied(text), has_made_right=True):
-                found[check.name] = known or self._with_numbers(one, best) or self._told(best, one)
-        is_wrong = lambda error: isinstance(error, Failure) and not is_too_long(error)
-        wrong = [check for check, mend in said if mend is None and is_wrong(after[best].get(check.name))]
-        found |= _of_large(wrong, lambda check: self._of_two(MendTries(check, self._texts, text), [best]))
-        left = [check for check in wrong if check.name not in found]
-        if left and best in mends and LOOK not in best.hint:
-            said_of_it = self._with_this_left(best, _lower(left[0].error.message), tries.clues)
-            found |= {check.name: said_of_it for check, mend in said if mend == best}
-        return found if made_right(best) < len(after[best]) else found | self._anew(best)
+        return found
+
+    def _tries(self, check: FailedCheck) -> MendTries:
+        return MendTries(check, self._texts, self._mending.text)
+
+    def _in_its_place(self, check: FailedCheck, best: Mend) -> dict[str, Diagnosis]:
+        """What is said of a check with the mend of others, if all that is tried of the check is right with it."""
+        tries, known = self._tries(check), self._mending.remembered(best)
+        if not tries.is_right(best.applied(self._mending.text), has_made_right=True):
+            return {}
+        return {check.name: known or self._with_numbers(tries, best) or self._told(best, tries)}
 
     def _anew(self, half: Mend) -> dict[str, Diagnosis]:
         """What is said of all checks with a mend that all need, where a check that is run anew with it fails."""
@@ -120,10 +132,11 @@ class Tutor:
             return {check.name: said for check in checks}
         return {}
 
-    def _after(self, text: str, checks: Iterable[FailedCheck]) -> dict[str, BaseException | None]:
-        """What the failing example of each check raises with a text."""
-        subject, found = self._texts.subject_of(text), dict[str, BaseException | None]()
-        for check in (one for one in checks if one.example is not None or one.judge is not None):
+    def _after(self, mend: Mend, said: Iterable[tuple[FailedCheck, Any]]) -> dict[str, BaseException | None]:
+        """What the failing example of each check raises with a mend."""
+        subject = self._texts.subject_of(mend.applied(self._mending.text))
+        found = dict[str, BaseException | None]()
+        for check in (one for one, _ in said if one.example is not None or one.judge is not None):
             found[check.name] = check.again(subject)
         return found
 
@@ -271,6 +284,15 @@ def _of_large(checks: Iterable[FailedCheck], told: Callable[[FailedCheck], Diagn
     """What is said of checks that waited, from the smallest call up to the first for which nothing is found."""
     looked = ((check.name, told(check)) for check in sorted(filter(_is_large, checks), key=_elements))
     return {name: said for name, said in itertools.takewhile(lambda one: one[1] is not None, looked) if said}
+
+
+def _made_right(after: Mapping[str, BaseException | None]) -> int:
+    """How many checks' failing examples a mend has made right."""
+    return list(after.values()).count(None)
+
+
+def _all_right(after: Mapping[str, BaseException | None]) -> bool:
+    return _made_right(after) == len(after)
 
 
 def _elements(check: FailedCheck) -> int:

@@ -320,11 +320,11 @@ class Surroundings:
 
     def _is_plain(self, function: Function) -> bool:
         names = [one.id if isinstance(one, ast.Name) else "" for one in function.decorator_list]
-        return all(name == "staticmethod" or self._hands_on(name) for name in names)
+        return all(name == "staticmethod" or self._passes_on_first(name) for name in names)
 
-    def _hands_on(self, name: str) -> bool:
-        """Whether `name` is def NAME(f), which returns a new function that calls f with its own first parameter first:
-        who calls the function that NAME decorates is who calls the new one."""
+    def _passes_on_first(self, name: str) -> bool:
+        """Whether the decorator `name` returns a new function that only passes its first parameter on to f as the
+        first: what f sets attributes on is then chosen by whoever calls the new function."""
         match [node for node in ast.walk(self.tree) if name in bound(node)]:
             case [ast.FunctionDef(args=ast.arguments(args=[ast.arg(arg=given)]), decorator_list=[], body=[
                 *before, ast.FunctionDef() as new, ast.Return(value=ast.Name(id=returned)),

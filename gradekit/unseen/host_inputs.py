@@ -73,23 +73,26 @@ class HostInputs:
                     yield from (replace(each[count], purpose=Purpose.VARIED) for count in small[-1:])
 
     def together(self, draws: Draws) -> Iterator[FurtherCall]:
-        """Calls for two ways of comparisons of sizes with a number that calls have gone each, and none has both."""
+        """Calls for ways that none has gone together, where small ones do."""
+        for wanted in itertools.islice(self._never_together(), Limit.PAIRS if self.goes_far else 0):
+            for sizes in self._chosen(draws, wanted, True)[-1:]:
+                call = made(draws, wanted.path.form, sizes, 0, {})
+                if max(arg.numel for arg in call if isinstance(arg, Input)) <= Limit.LARGER_ELEMENTS:
+                    yield FurtherCall(call, wanted.branch.says(wanted.way[1]), wanted.branch.line, Purpose.VARIED)
+
+    def _never_together(self) -> Iterator[Together]:
+        """Two ways of comparisons of sizes with a number that calls have gone each, and none has both."""
         ways = [{(branch, condition.held) for condition, branch in path.steps} for path in self.paths]
         met: set[tuple[Way, Way]] = {pair for one in ways for pair in itertools.permutations(one, 2)}
         seen = set[Way]().union(*ways)
-        left = iter(range(Limit.PAIRS if self.goes_far else 0))
         for path in self.paths:
             sized = [step for step, gap in enumerate(path.gaps(path.values_of(path.form))) if gap is not None]
             for step, kept in itertools.permutations(sized, 2):
                 wanted, other = Together(path, step, False, kept), OtherWay(path, kept)
                 pair = wanted.way, (other.branch, not other.way[1])
-                is_new = pair[0] in seen and pair not in met and wanted.asked.isdisjoint(other.asked)
-                if is_new and next(left, None) is not None:
+                if pair[0] in seen and pair not in met and wanted.asked.isdisjoint(other.asked):
                     met |= {pair, pair[::-1]}
-                    for call in (made(draws, path.form, one, 0, {}) for one in self._chosen(draws, wanted, True)[-1:]):
-                        if max(arg.numel for arg in call if isinstance(arg, Input)) <= Limit.LARGER_ELEMENTS:
-                            why, line = wanted.branch.says(wanted.way[1]), wanted.branch.line
-                            yield FurtherCall(call, why, line, Purpose.VARIED)
+                    yield wanted
 
     def decisions(self, draws: Draws) -> Iterator[Decision]:
         """The ways that host code can go in promised calls, and whether a call has."""

@@ -411,8 +411,9 @@ def _content(want: Want) -> Hashable:
     """Equal for wants that the same calls beside a path meet, of whichever submission."""
     if isinstance(want, Missing):
         return want.branch.kernel, want.branch.way, want.text.ttir, want.number, want.everywhere
-    kept = want.kept if isinstance(want, Together) else None
-    return want if isinstance(want, ConstantWay) else (type(want), want.step, want.same_path, kept)
+    if isinstance(want, ConstantWay):
+        return want
+    return type(want), *(part for name, part in vars(want).items() if name != "path")
 
 
 def _value(text: str, names: Mapping[str, Any]) -> Any:

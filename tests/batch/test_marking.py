@@ -227,7 +227,7 @@ def test_results_of_the_edited_tests_stand_beside_those_of_before_which_say_so(e
     edited.store.add_result(grading.key("a"), record(replace(PASSED, earned=10.0, possible=10.0), **MINE), "host")
     records = grading.records()
     assert [records[one]["message"] for one in "ac"] == ["", REJECTED["message"]]
-    assert grading.changed()[0].startswith("since points were given, test_double.py (") and grading.own().keys() == {"a"}
+    assert grading.changed()[0].startswith("since points were given, test_double.py (") and grading.of_this_release().keys() == {"a"}
     assert points(edited) | {"ada": 10} == {"ada": 10, "bob": 10, "cyd": 20}
     edited.store.add_result(grading.key("c"), record(**REJECTED, checks=()), "host")
     assert grading.changed() == [] and points(edited)["cyd"] == 20

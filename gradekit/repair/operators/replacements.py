@@ -282,7 +282,7 @@ def other_brackets(site: Site, node: Any, op: str) -> Iterator[Change]:
 
 
 def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
-    if (apart := _apart(node)) is not node:
+    if (apart := _in_brackets(node)) is not node:
         told = words("brackets-joined")
         yield site.change(ChangeKind.BRACKET, node, f"({ast.unparse(apart)})", told)
     if len(node.ops) != 1 or (op := SIGNS.get(type(node.ops[0]))) is None:
@@ -295,14 +295,14 @@ def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
             yield site.change(ChangeKind.COMPARISON, node, f"({left} {other} {right})", told)
 
 
-def _apart(node: ast.Compare) -> ast.expr:
+def _in_brackets(node: ast.Compare) -> ast.expr:
     """`(a < b) & (c < d)` for `a < b & c < d`, which is `a < (b & c) < d`; the same node where nothing joins."""
     for place, side in enumerate(node.comparators):
         match side:
             case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as op, right=right):
                 first = ast.Compare(node.left, node.ops[: place + 1], [*node.comparators[:place], left])
                 more = ast.Compare(right, node.ops[place + 1 :], node.comparators[place + 1 :])
-                return ast.BinOp(first, op, _apart(more) if more.ops else right)
+                return ast.BinOp(first, op, _in_brackets(more) if more.ops else right)
     return node
 
 
