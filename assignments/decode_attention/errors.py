@@ -22,27 +22,40 @@ SPREAD = 3.0
 
 
 def added(errors, factors):
-    """The error of the product errors @ factors, where each of the errors may have either sign."""
-    straight = errors.abs() @ factors.abs()
-    return torch.minimum(straight, (errors.square() @ factors.square()).sqrt_().mul_(SPREAD))
+    """The error of the product errors @ factors, where each of the errors, which are sizes, may have either sign."""
+    straight, squares = errors @ factors.abs(), errors.square() @ factors.square()
+    return torch.minimum(straight, squares.sqrt_().mul_(SPREAD), out=straight)
 
 
-def of_product(rounding, a, b, of_a, whole, terms):
-    """Of a @ b, the `whole`, a sum of so many `terms`, where a has the errors `of_a`, and b is an input. What TF32 drops
-    makes the whole smaller."""
-    own = added(of_a, b) + (added(a, rounding.lost(b)) if rounding.is_tf32 else 0.0)
-    return torch.maximum(own, rounding.cut * whole.abs()) + of_sum(rounding, a.abs() @ b.abs(), terms)
+def of_product(rounding, size, b, of_a, whole, terms):
+    """Of a @ b, the `whole`, a sum of so many `terms`, where a has that `size` and the errors `of_a`, and b is an input.
+    What TF32 drops makes the whole smaller."""
+    own = added(of_a, b)
+    own = own.add_(added(size, rounding.lost(b))) if rounding.is_tf32 else own
+    own = torch.maximum(own, whole.abs().mul_(rounding.cut), out=own)
+    return own.add_(of_sum(rounding, size @ b.abs(), terms))
 
 
 def of_sum(rounding, size, terms):
     """As `rounding.sum`, where `terms` is a tensor: that is in proportion to 1 and the root of their number."""
-    return rounding.sum(size, 1) * ((1 + terms.sqrt()) / 2)
+    return rounding.sum(size, 1).mul_((1 + terms.sqrt()) / 2)
 
 
-def reached(scores, weights, of_scores):
+def reached(scores, weights, of_scores, is_open):
     """P as it may count where errors of the scores are not small: exp(x) - 1 in place of x, and never above 1."""
-    x = (of_scores + (weights * of_scores).sum(-1, keepdim=True)).clamp(min=torch.finfo(torch.float64).tiny)
+    x = of_scores + (weights * of_scores).sum(-1, keepdim=True)
+    x.clamp_(min=torch.finfo(torch.float64).tiny)
+    if not is_open:
+        x.clamp_(max=700.0)  # exp(710) overflows
+        return torch.expm1(x).div_(x).mul_(weights).clamp_(max=1.0)
     return (torch.log_softmax(scores, -1) + x + torch.log(-torch.expm1(-x) / x)).clamp(max=0.0).exp()  # exp(x) overflows
+
+
+def unreached(scores, weights, of_scores, is_open):
+    """Where P is 0, whatever rounding does to the scores."""
+    if not is_open:
+        return weights == 0
+    return scores + of_scores + NONE < (scores - of_scores).amax(-1, keepdim=True)
 
 
 def of_output(rounding, q, k, v, sm_scale, lengths):
@@ -50,15 +63,18 @@ def of_output(rounding, q, k, v, sm_scale, lengths):
     beyond = torch.arange(k.shape[-2], device=k.device) >= lengths
     terms, width = lengths.double(), torch.tensor(float(q.shape[-1]), device=k.device)
     k, v = k.masked_fill(beyond.mT, 0.0), v.masked_fill(beyond.mT, 0.0)
-    unscaled = q @ k.mT
-    scores = (sm_scale * unscaled).masked_fill(beyond, -torch.inf)
+    unscaled, size = q @ k.mT, q.abs()
+    scores = (sm_scale * unscaled).masked_fill_(beyond, -torch.inf)
     weights = torch.softmax(scores, -1)
-    of_scores = abs(sm_scale) * of_product(rounding, q, k.mT, rounding.operand * q, unscaled, width)
-    none = scores + of_scores + NONE < (scores - of_scores).amax(-1, keepdim=True)  # whatever rounding does to them
-    highest = scores.masked_fill(none, 0.0).abs().amax(-1, keepdim=True)
-    of_scores = (of_scores + of_sum(rounding, highest, width)).masked_fill(none, 0.0)
-    counted, result = reached(scores, weights, of_scores), weights @ v
+    of_scores = of_product(rounding, size, k.mT, rounding.operand * size, unscaled, width).mul_(abs(sm_scale))
+    is_open = not bool(of_scores.amax() <= NONE / 4)  # rounding may bring a weight of exactly 0 back
+    none = unreached(scores, weights, of_scores, is_open)
+    highest = scores.masked_fill(none, 0.0).abs_().amax(-1, keepdim=True)
+    of_scores.add_(of_sum(rounding, highest, width)).masked_fill_(none, 0.0)
+    counted, result = reached(scores, weights, of_scores, is_open), weights @ v
     from_result = counted @ v.square() - 2 * result * (counted @ v) + counted.sum(-1, keepdim=True) * result.square()
-    spread = (counted * torch.minimum(of_scores, 1 / counted).square()).sum(-1, keepdim=True).sqrt()
-    factor = rounding.factor(weights).masked_fill(none, 0.0)  # what is exactly 0 stays so
-    return spread * from_result.clamp(min=0.0).sqrt() + of_product(rounding, weights, v, factor, result, terms)
+    factor = rounding.factor(weights).masked_fill_(none, 0.0)  # what is exactly 0 stays so
+    of_weights = of_product(rounding, weights, v, factor, result, terms)
+    changes = torch.minimum(of_scores, 1 / counted, out=of_scores)  # no weight changes by more than 1
+    spread = changes.square_().mul_(counted).sum(-1, keepdim=True).sqrt_()
+    return spread * from_result.clamp(min=0.0).sqrt_() + of_weights

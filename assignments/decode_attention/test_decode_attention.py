@@ -56,14 +56,14 @@ def decode(q, k_cache, v_cache, lengths, sm_scale):
 
 
 def output_errors(rounding, q, k_cache, v_cache, lengths, sm_scale):
-    """Sequences of nearly one length together, as many as make small matrices of scores."""
-    groups, result = in_groups(q, k_cache), torch.empty_like(q)
-    several = max((1 << 16) // (q.shape[1] * k_cache.shape[2]), 1)
+    """Heads of the caches of nearly one length together, as many as make matrices of scores that fit in a core's cache."""
+    groups, k_cache, v_cache = (x.flatten(0, 1) for x in (in_groups(q, k_cache), k_cache, v_cache))
+    lengths, result = lengths.repeat_interleave(len(k_cache) // len(q)), torch.empty_like(groups)
+    several = max((1 << 16) // (groups.shape[1] * k_cache.shape[1]), 1)
     for part in lengths.argsort().split(several):
-        k, v = (cache[part, :, : lengths[part].max()] for cache in (k_cache, v_cache))
-        bound = errors.of_output(rounding, groups[part], k, v, sm_scale, lengths[part, None, None, None])
-        result[part] = bound.reshape(q[part].shape)
-    return result
+        k, v = (cache[part, : lengths[part].max()] for cache in (k_cache, v_cache))
+        result[part] = errors.of_output(rounding, groups[part], k, v, sm_scale, lengths[part, None, None])
+    return result.reshape(q.shape)
 
 
 def expected(*inputs):

@@ -23,7 +23,7 @@ from gradekit import (
     reference,
 )
 
-AttentionErrors = beside(__file__, "errors").AttentionErrors
+bounds = beside(__file__, "errors")
 ATTENTION = domain_of(__file__)["attention"]
 PLAIN = ("contiguous",)
 # Heads may share values, but not the elements of a head: its roundings would all be the same, and add up.
@@ -59,7 +59,7 @@ def errors(rounding, q, k, v, causal, sm_scale):
     mask = hidden(q.shape[-2], causal, q.device)
 
     def of_several(*heads):
-        return (AttentionErrors(rounding, *heads, sm_scale, mask).output,)
+        return (bounds.of_output(rounding, *heads, sm_scale, mask),)
 
     return by_groups(of_several, q, k, v)[0]
 
@@ -79,7 +79,7 @@ def gradient_errors(rounding, q, k, v, causal, sm_scale, grad):
     mask = hidden(q.shape[-2], causal, q.device)
 
     def of_several(*heads):
-        return AttentionErrors(rounding, *heads[:3], sm_scale, mask).gradients(heads[3])
+        return bounds.of_gradients(rounding, *heads, sm_scale, mask)
 
     return by_groups(of_several, q, k, v, grad)
 

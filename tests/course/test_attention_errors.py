@@ -16,7 +16,8 @@ from gradekit.judge.tolerance import Rounding
 from gradekit.judge.trivial import TRIVIAL_RESULTS
 
 ASSIGNMENTS = Path(__file__).parents[2] / "assignments"
-AttentionErrors = beside(ASSIGNMENTS / "flash_attention" / "test_flash_attention.py", "errors").AttentionErrors
+attention = beside(ASSIGNMENTS / "flash_attention" / "test_flash_attention.py", "errors")
+of_output, of_gradients = attention.of_output, attention.of_gradients
 of_decoding = beside(ASSIGNMENTS / "decode_attention" / "test_decode_attention.py", "errors").of_output
 Tensor = torch.Tensor
 SIZES = [(1, 16), (2, 32), (9, 64), (33, 16), (130, 64)]
@@ -34,14 +35,6 @@ def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 def gradients(q: Tensor, k: Tensor, v: Tensor, grad: Tensor, scale: float) -> tuple[Tensor, ...]:
     leaves = [x.detach().requires_grad_() for x in (q, k, v)]
     return torch.autograd.grad(attend(*leaves, scale), leaves, grad)
-
-
-def of_output(rounding: Rounding, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    return AttentionErrors(rounding, q, k, v, scale).output
-
-
-def of_gradients(rounding: Rounding, q: Tensor, k: Tensor, v: Tensor, grad: Tensor, scale: float) -> tuple[Tensor, ...]:
-    return AttentionErrors(rounding, q, k, v, scale).gradients(grad)
 
 
 def factor(value: Tensor, dtype: torch.dtype) -> Tensor:
@@ -110,7 +103,7 @@ def test_a_right_kernel_stays_inside_where_tf32_makes_another_score_the_highest(
 def test_decoding_may_have_another_score_as_the_highest_in_tf32() -> None:
     q, k, v, _ = (x.tensor().double() for x in FAR)
     found = of_decoding(Rounding(torch.float32), q, k, v, 1.0, torch.tensor([[33]]))
-    assert torch.allclose(found, AttentionErrors(Rounding(torch.float32), q, k, v, 1.0).output, rtol=1e-9, atol=0.0)
+    assert torch.allclose(found, of_output(Rounding(torch.float32), q, k, v, 1.0), rtol=1e-9, atol=0.0)
     assert ((kernel(*(x.tensor() for x in FAR), 1.0)[0].double() - attend(q, k, v, 1.0)).abs() <= found).all()
 
 
@@ -155,7 +148,7 @@ def test_a_gradient_of_lower_precision_falls_outside(which: int) -> None:
 
 def test_with_one_key_there_is_nothing_to_weigh() -> None:
     q, k, v, _ = (x.tensor().double() for x in inputs("float32", 1, 16, "integers"))
-    bound = AttentionErrors(Rounding(torch.float32, "ieee"), q, k, v, 1.0).output
+    bound = of_output(Rounding(torch.float32, "ieee"), q, k, v, 1.0)
     assert (bound <= 40 * 2**-23 * v.abs()).all()
 
 
@@ -163,13 +156,13 @@ def test_what_is_hidden_adds_nothing() -> None:
     q, k, v, _ = (x.tensor().double() for x in inputs("float16", 4, 16, "normal"))
     hidden = torch.ones(4, 4, dtype=torch.bool).triu(1)
     huge = torch.cat([v[:1], v[1:] * 1e6])
-    first = AttentionErrors(Rounding(torch.float16), q, k, huge, 0.25, hidden).output[0]
+    first = of_output(Rounding(torch.float16), q, k, huge, 0.25, hidden)[0]
     assert first.max() < 4 * 2**-10 * float(v[0].abs().max())
 
 
 def test_tf32_is_wider_than_ieee() -> None:
     q, k, v, _ = (x.tensor().double() for x in inputs("float32", 9, 16, "normal"))
-    tf32, ieee = (AttentionErrors(Rounding(torch.float32, p), q, k, v, 0.25).output for p in ("tf32", "ieee"))
+    tf32, ieee = (of_output(Rounding(torch.float32, p), q, k, v, 0.25) for p in ("tf32", "ieee"))
     assert (tf32 > 10 * ieee).all() and math.isfinite(float(tf32.sum()))
 
 
@@ -178,7 +171,7 @@ def test_decoding_has_the_bound_of_attention(precision: str) -> None:
     q, k, v, _ = (x.tensor().double() for x in inputs("float32", 33, 16, "normal"))
     rounding = Rounding(torch.float32, precision)
     found = of_decoding(rounding, q, k, v, 0.25, torch.tensor([[33]]))
-    assert torch.allclose(found, AttentionErrors(rounding, q, k, v, 0.25).output, rtol=1e-12, atol=0.0)
+    assert torch.allclose(found, of_output(rounding, q, k, v, 0.25), rtol=1e-12, atol=0.0)
 
 
 def test_a_sequence_has_the_bound_of_its_own_length_beside_others() -> None:
@@ -188,8 +181,23 @@ def test_a_sequence_has_the_bound_of_its_own_length_beside_others() -> None:
     beyond = torch.arange(33)[:, None] >= lengths
     found = of_decoding(rounding, several[0], *(x.masked_fill(beyond, torch.nan) for x in several[1:]), 0.25, lengths)
     for bound, length in zip(found, lengths.flatten().tolist(), strict=True):
-        alone = AttentionErrors(rounding, q, k[:length], v[:length], 0.25).output
+        alone = of_output(rounding, q, k[:length], v[:length], 0.25)
         assert torch.allclose(bound, alone, rtol=1e-12, atol=0.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_some_queries_at_a_time_have_the_bounds_of_all_together(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = [x.tensor().double() for x in inputs(dtype, 33, 16, "normal")]
+    hidden = torch.ones(33, 33, dtype=torch.bool).triu(1)
+
+    def bounds() -> list[Tensor]:
+        rounding = Rounding(getattr(torch, dtype))
+        return [of_output(rounding, *arguments[:3], 0.25, hidden), *of_gradients(rounding, *arguments, 0.25, hidden)]
+
+    whole = bounds()
+    monkeypatch.setattr(attention, "_SMALL", 5 * 33)
+    for some, all_of_it in zip(bounds(), whole, strict=True):
+        assert torch.allclose(some, all_of_it, rtol=1e-12, atol=0.0)
 
 
 def test_bounds_are_worked_out_where_the_inputs_lie() -> None:
