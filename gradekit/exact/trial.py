@@ -267,7 +267,7 @@ class _Trial:
         facts = {"formula": {"got": show(exact[worst]), "expected": show(expected.exact[worst]), "at": list(worst)}}
         place = f" at {list(worst)}" if worst else ""
         message = (
-            f"The formula is not the one that is asked for: computed without any rounding, the result{place} is "
+            f"Computed without any rounding, the result{place} is "
             f"{exact[worst]:.10g}, and must be {expected.exact[worst]:.10g}, {self._values}."
         ) + (f" Line {line} stores it." if line else "")
         return Failure(Cause.WRONG_FORMULA, message, line=line, facts=facts)

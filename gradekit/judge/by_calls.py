@@ -47,14 +47,14 @@ _RULES: Mapping[str, Callable[[int, int], bool]] = {
 
 def sizes_at_tiles(calls: Sequence[tuple[Mapping[str, int], bool]], program: Program) -> Diagnosis | None:
     """Calls are wrong just where one size goes beyond a constant of a kernel, or is no multiple of it: by the sizes of
-    the `calls`, and whether each is right. None where several sizes or constants would do, or none is near."""
-    named = (one for kernel in program.kernels.values() for one in kernel.constants.items())
-    constants, found = {value: name for name, value in named if type(value) is int and value > 1}, list[Diagnosis]()
+    the `calls`, and whether each is right. None where several sizes or constants would do, or have one value, or where
+    the constant itself and what comes behind it were not tried."""
+    named = {one for kernel in program.kernels.values() for one in kernel.constants.items() if type(one[1]) is int}
+    alone = lambda place, it: sum(one[place] == it for one in named) == 1
+    constants, found = {n: name for name, n in named if n > 1 and alone(0, name) and alone(1, n)}, list[Diagnosis]()
     for size, (tile, name) in itertools.product(set[str]().union(*(one for one, _ in calls)), constants.items()):
         right, wrong = ({one.get(size, 0) for one, is_right in calls if is_right is it} for it in (True, False))
-        passes = len(right) > 1 and max(wrong, default=0) > tile
-        is_near = passes and (min(wrong) == tile + 1 or min(wrong) <= 2 * tile < 4 * max(right))
-        for what, rule in _RULES.items() if is_near else ():
+        for what, rule in _RULES.items() if len(right) > 1 and tile in right and tile + 1 in wrong else ():
             if {rule(one, tile) for one in wrong} == {True} and {rule(one, tile) for one in right} == {False}:
                 sentence = f"Just those calls are wrong in which `{size}` is {what.format(name, tile)}."
                 found.append(Diagnosis(Cause.WRONG_VALUES, sentence))

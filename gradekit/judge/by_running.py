@@ -47,15 +47,15 @@ _THROUGH = ("arith.max", "arith.min", "arith.addf", "arith.subf", "arith.mulf", 
 _AROUND = ("scf.", "tt.call")
 """Operations whose results are values of a region inside them."""
 
-_ZERO = "see where this 0 comes from; if it is right, it needs a case of its own"
+_ZERO = "see where this 0 comes from"
 _LOGARITHM = "see where this number comes from: a logarithm needs one above 0"
 _LARGE = "see why this number becomes so large"
-_ROOT = "see where this number comes from: under a root nothing may be negative, as a difference of squares can be"
+_ROOT = "see where this number comes from: under a root nothing may be negative"
 
 _OF_NAN = {
     "math.sqrt": _ROOT, "math.rsqrt": _ROOT, "math.log": _LOGARITHM, "math.log2": _LOGARITHM, "0 / 0": _ZERO,
-    "-inf - -inf": "see why both are -inf; only where everything so far is, choose 0 there with tl.where",
-    "arith.mulf": "see where the infinity comes from; what does not count is left out by tl.where, not by a product",
+    "-inf - -inf": "see why both are -inf",
+    "arith.mulf": "see where the infinity comes from",
 }  # fmt: skip
 _OF_INFINITY = {"math.rsqrt": _ZERO, "arith.divf": _ZERO, "math.log": _LOGARITHM, "math.log2": _LOGARITHM}
 
@@ -280,7 +280,7 @@ def _told(origin: Origin, is_nan: bool, program: Program) -> Diagnosis:
         return Diagnosis(Cause.OVERFLOW, sentence, first.line)
     cause = Cause.NAN if is_nan else Cause.WRONG_VALUES
     found = _OF_NAN.get(origin.said) or _OF_NAN.get(origin.operation, "")
-    hint = _LARGE if before else found if is_nan else _OF_INFINITY.get(origin.operation, _LARGE)
+    hint = found if is_nan and not before else _OF_INFINITY.get(first.operation, _LARGE)
     return Diagnosis(cause, sentence, first.line, hint, passed=origin.passed - {first.line})
 
 

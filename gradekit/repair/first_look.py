@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gradekit.interpreter.shown_call import ShownCall
+from gradekit.judge.failure import Failure
 from gradekit.program import View
 from gradekit.repair.clues import behind_copies, stored_through
 from gradekit.repair.failed_check import Example
@@ -15,10 +16,10 @@ from gradekit.repair.operators.changes import LIKELY, Change
 from gradekit.repair.other_checks import confirmed
 from gradekit.repair.screen import Screen
 from gradekit.repair.shown_calls import failing, not_worse, passing, place_of_wrong, shown_by, wrong_in_memory
-from gradekit.repair.survivor_mends import halves_of, mend_of, mends_each, mends_of, mends_of_host
+from gradekit.repair.survivor_mends import halves_of, is_against_names, mend_of, mends_each, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit, Rank, Work
-from gradekit.source.draft import settled_lines
+from gradekit.source.draft import Draft, settled_lines
 from gradekit.submission.parsed_source import ParsedSource
 
 
@@ -33,7 +34,7 @@ class FirstLook:
         """Those that seem right at all of these calls, in the order in which they are to be tried; what makes the
         failing call right in part is kept with the tries."""
         tries, check = self._tries, self._check
-        tries.in_part = []
+        tries.in_part = tries.beside = []
         screen, is_compared = tries.texts.screen(tries.text, self._work), check.error.comparison is not None
         if screen is None:
             return []
@@ -55,23 +56,35 @@ class FirstLook:
         more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))
         source, clues = screen.draft.source, tries.clues
         is_confirmed = lambda change: self._confirmed(change, source)
+        is_hidden = lambda change: self._is_hidden(change, source)
         traits = check.example.traits if check.example is not None else frozenset()
         in_common = lambda one: len(one.traits & traits)
         of_each = {one.check: one for one in sorted((one for one in tries.held() if one.compares), key=in_common)}
         settled = self._settled(screen, sorted(of_each.values(), key=in_common)[-Limit.OF_CHECKS :])
-        found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed, settled)
+        kernels = clues.kernels, clues.others
+        found = screen.survivors(calls, *kernels, more, clues.astray, is_confirmed, settled, is_hidden)
         likeliest = {one: mend for one in found[: 2 * Limit.SURVIVORS] if (mend := mend_of(one, source)) is not None}
         found = [one for one in found if one not in likeliest or not tries.is_by_chance(likeliest[one])]
+        if len(found) > 1:
+            few = [*likeliest][: Limit.SURVIVORS]
+            found = [one for one in found if one not in few or not is_hidden(one)] or found
+        found = [one for one in found if not is_against_names(one, screen.draft)] or found
         tries.in_part = halves_of(screen.in_part(), source)
-        if any(change.kind in LIKELY for change in found):
+        sure = [one for one in found if self._is_sure(one, source, screen.draft)]
+        if any(change.kind in LIKELY for change in sure):
             return mends_of(found, source)
         self._work.lend_to_host()
         host = tries.texts.host_screen(tries.text, screen, self._work)
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
         tries.in_part = halves_of([*host.in_part, *screen.in_part()], source)
-        likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
-        copies = [replace(mend, rank=Rank.OF_SEVERAL) for mend in mends_each(host.copies, source)]
-        mends = [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source), *copies]
+        on_host = [one for one in on_host if not is_against_names(one, screen.draft)] or on_host
+        likelier = not sure or any(change.kind < min(one.kind for one in found) for change in on_host)
+        line = lambda mend: mend.line if len(mend.edits) == 1 else 0  # it may be any kernel's
+        copies = [replace(mend, rank=Rank.OF_SEVERAL, line=line(mend)) for mend in mends_each(host.copies, source)]
+        host_mends, in_kernels = mends_of_host(on_host, source), mends_of(found, source)
+        if found and not sure:
+            in_kernels = [replace(one, rank=Rank.OF_SEVERAL) for one in in_kernels]
+        mends, tries.beside = [*(host_mends if likelier else ()), *in_kernels, *copies], host_mends
         comparison = check.error.comparison
         follows = comparison is not None and comparison.reference.key is None  # what is right may follow from results
         return self._of_prior(screen, shown) if follows and not mends else mends
@@ -120,6 +133,18 @@ class FirstLook:
             self._ran[example, compared] = shown_by(example, subject, compared)
         return self._ran[example, compared]
 
+    def _is_hidden(self, change: Change, source: ParsedSource) -> bool:
+        mend = mend_of(change, source)
+        return mend is not None and self._tries.hidden(mend.applied(self._tries.text)) is not None
+
+    def _is_sure(self, change: Change, source: ParsedSource, draft: Draft) -> bool:
+        """Whether no walk of another example finds a change wrong, and what it changes agrees with no names."""
+        mend = mend_of(change, source)
+        walked = self._tries.walked_examples(mend.applied(self._tries.text)) if mend is not None else None
+        every = (*self._check.others, *self._tries.texts.further(self._check)) if walked is not None else ()
+        is_wrong = any(isinstance(walked.error(one), Failure) for one in every) if walked is not None else False
+        return not is_wrong and not is_against_names(change, draft)
+
     def _confirmed(self, change: Change, source: ParsedSource) -> int | None:
         """How many other examples are right with a change, by walks; see `other_checks.confirmed`."""
         mend, tries = mend_of(change, source), self._tries
@@ -135,6 +160,6 @@ def screened(tries: MendTries, work: Work) -> list[Mend]:
     with survived("The first look at all changes"):
         by_values = tries.by_values() or tries
         found = FirstLook(by_values, work).mends()
-        tries.in_part = by_values.in_part
+        tries.in_part, tries.beside = by_values.in_part, by_values.beside
         return found
     return []

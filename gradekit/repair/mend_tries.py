@@ -6,7 +6,7 @@ Such a text comes from the student's, so it runs where that ran: in the confined
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.repair.by_chance import breaks, chosen_by, leaves_idle, with_another
 from gradekit.repair.clues import clues_of
+from gradekit.repair.effort import Hidden, hidden
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.other_checks import OtherChecks, alike, is_emptied, with_a_mend
@@ -49,6 +50,7 @@ class MendTries:
         self._long: dict[Hashable, bool] = {}  # whether an example is cut off with the text that fails
         self._looked_at = set[str]()
         self.in_part: list[Mend] = []  # that make the failing call right in part, at the first look
+        self.beside: list[Mend] = []  # of host code, that seem right there
         findings = self._call.observation.findings if self._call.observation is not None else ()
         self._mine = {finding.cause for finding in findings}
         self._known = {cause for cause, _, _ in texts.subject.found_in_memory}
@@ -212,6 +214,20 @@ class MendTries:
                 if depends or any(way(self._call, seen.program, self.text, text) for way in (breaks, leaves_idle)):
                     self.texts.by_chance.add(text)
         return text in self.texts.by_chance
+
+    def hidden(self, text: str, but: Collection[int] = ()) -> Hidden | None:
+        """Why a `text` that makes examples right is no repair: kernels do no more what they did, but in loops of these
+        lines, or do it too often, in the failing example and larger ones; None where nothing shows that."""
+        if (self.text, text) not in self.texts.hidden and self.check.example is not None:
+            self.texts.hidden[self.text, text] = None
+            with survived("The look at what kernels do"):
+                compared = [one for one in self.texts.planned if one.compares and one.elements <= Limit.EFFORT_ELEMENTS]
+                every = sorted(compared, key=lambda one: one.elements)
+                large = [one for one in every if one.elements <= Limit.WALKED_ELEMENTS][-Limit.LARGEST :]
+                examples = [self.check.example, *large, *every[-1:]]
+                before, after = (self.texts.effort(one, examples) for one in (self.text, text))
+                self.texts.hidden[self.text, text] = hidden(before, after, but)
+        return self.texts.hidden.get((self.text, text))
 
     def _depends_on(self, number: int, text: str) -> bool:
         """Whether examples that are right with a text are wrong where host code has another number, and those that are

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
 from gradekit.judge.evidence import Diagnosis
@@ -78,6 +79,7 @@ class Mending:
         self._needed: set[Mend] = set()  # without which the text as it is was wrong in a new process, too
         self._partly: dict[Mend, int] = {}
         self._second: dict[Mend, Mending] = {}
+        self.beside: list[Mend] = []  # what seemed right, too, when a mend was found
         self._diagnoses: dict[Mend, Diagnosis] = {}
 
     def told(self, mend: Mend, clues: Clues, tries: MendTries) -> Diagnosis | None:
@@ -102,6 +104,7 @@ class Mending:
         least = self._work.left - max(int(Limit.FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
         halves: dict[OtherChecks, Mend] = {}
+        hidden: list[Mend] = []  # with which everything is right, for something is done no more
         for mend in self._in_turn(clues, lambda: looked.extend(screened(tries, self.work)) or looked):  # type: ignore[func-returns-value]
             if OtherChecks.AS_BEFORE in halves and mend not in looked:
                 continue
@@ -113,7 +116,14 @@ class Mending:
                 continue
             held = self._held(mend, tries, each, clues)
             if held is OtherChecks.ALL:
-                return [self._as_told(mend, looked)]
+                why = None if mend in self._right else tries.hidden(mend.applied(self.text), _edited(mend, self.text))
+                if why is None:
+                    self.beside += [one for one in (*looked, *tries.beside) if one not in (mend, *self.beside)]
+                    return [self._as_told(mend, looked)]
+                line = why.line or mend.line
+                hidden.append(replace(mend, rank=Rank.OF_SEVERAL, sentence=why.sentence, hint=why.hint, line=line))
+                least = max(least, self._work.left - Limit.WORK_AFTER_ONE_IN_PART)
+                continue
             if held is OtherChecks.NOT:
                 self._wrong.setdefault(mend, set()).add(clues.causes)
                 if passed := tries.passed:
@@ -122,7 +132,7 @@ class Mending:
                 halves[held] = mend
                 least = max(least, self._work.left - Limit.WORK_AFTER_ONE_IN_PART)
                 self.in_part.add(mend)
-        return [self._as_told(mend, looked) for mend in halves.values()]
+        return [self._as_told(mend, looked) for mend in [*halves.values()] or hidden[:1]]
 
     def _held(self, mend: Mend, tries: MendTries, each: int, clues: Clues) -> OtherChecks:
         """What a try says of a mend, and what other checks say of one that has made none of them right."""

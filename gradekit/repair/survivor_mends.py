@@ -18,8 +18,9 @@ from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind,
 from gradekit.repair.operators.reasons import reason
 from gradekit.repair.operators.words import hint_of
 from gradekit.repair.work import Limit, Rank
-from gradekit.source.draft import draft_of
-from gradekit.submission.parsed_source import Edit, ParsedSource, shown
+from gradekit.source.draft import Draft, draft_of
+from gradekit.source.kernel import KernelDraft, target_of
+from gradekit.submission.parsed_source import Edit, ParsedSource, called, shown
 
 LOCATED = (
     ChangeKind.NAME, ChangeKind.OTHER_ROLE, ChangeKind.OPERATOR, ChangeKind.BRACKET,
@@ -42,6 +43,11 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     if not found:
         return []
     found = without_other_names(without_idle_parts(found))
+    draft = draft_of(source.text)
+    found = [one for one in found if not makes_void(one, draft)] or found
+    alike = [one for one in found if makes_alike(one, draft)]
+    if len(_lines(alike)) == 1:
+        return mends_each([*alike[:1], *(one for one in found if one is not alike[0])][: Limit.SURVIVORS], source)
     seen, kept = found, sorted(found, key=lambda change: change.kind)
     idle = [change for change in kept if change.kind is ChangeKind.IDLE]
     in_place = [change for change in idle if not change.lacks]
@@ -76,6 +82,36 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     lines = (_located(change, source, is_one) for change in told)
     likelier = [*mends_each(named[: Limit.SURVIVORS], source), *filter(None, lines)]
     return [*likelier, *mends_each(less_likely[: Limit.FEW], source)]
+
+
+def makes_void(change: Change, draft: Draft | None) -> bool:
+    """Whether both operands of an operation are one name with a change: nothing is computed of `max(a, a)`."""
+    kernel = _kernel_of(change, draft)
+    parent = kernel.parents.get(change.node) if kernel is not None else None
+    operands = [parent.left, parent.right] if isinstance(parent, ast.BinOp) else getattr(parent, "args", [])
+    others = [one for one in operands if one is not change.node]
+    return change.kind is ChangeKind.NAME and len(others) == 1 and getattr(others[0], "id", "") == change.new
+
+
+def makes_alike(change: Change, draft: Draft | None) -> bool:
+    """Whether a change of one name makes two calls of a statement alike: in `f(a - c) + f(b - d)`, that of d to c."""
+    kernel = _kernel_of(change, draft)
+    if change.kind is not ChangeKind.NAME or change.also or kernel is None:
+        return False
+    calls = [one for one in ast.walk(kernel.statement(change.node)) if isinstance(one, ast.Call)]
+    mine = [one for one in calls if any(part is change.node for part in ast.walk(one))]
+    twins = [(one, twin) for one in mine for twin in calls if twin not in mine and _form(twin) == _form(one)]
+    pairs = (pair for one, twin in twins for pair in zip(ast.walk(one), ast.walk(twin), strict=True))
+    return any(node is change.node and getattr(other, "id", "") == change.new for node, other in pairs)
+
+
+def _kernel_of(change: Change, draft: Draft | None) -> KernelDraft | None:
+    return next((one for one in draft.kernels if one.name == change.within), None) if draft is not None else None
+
+
+def _form(node: ast.AST) -> list[Any]:
+    """What a tree is made of, but for names that are no functions."""
+    return [called(one) if isinstance(one, ast.Call) else type(one) for one in ast.walk(node)]
 
 
 def without_other_names(found: Sequence[Change]) -> list[Change]:
@@ -262,6 +298,27 @@ def _reading_with(stride: str, source: ParsedSource) -> set[int]:
     return found
 
 
+def is_against_names(change: Change, draft: Draft) -> bool:
+    """Whether all names that a change replaces agree with what they are loaded to, or passed for: `x` is loaded through
+    `x_ptr`. Then what is passed is wrong, rather than the kernel, or in another call."""
+    kernel, meant = _kernel_of(change, draft), dict[ast.AST, str]()
+    functions = {one.name: [each.arg for each in one.args.args] for one in draft.source.host}
+    for launch in draft.launches:
+        meant |= {value: name for name, value in launch.given.items()}
+    for call in (one for one in ast.walk(draft.source.tree) if isinstance(one, ast.Call)):
+        meant |= zip(call.args, functions.get(called(call), ()), strict=False)
+    for node in (part.node for part in change.parts if kernel is not None):
+        target = target_of(kernel.statement(node)) if kernel is not None else None
+        meant[node] = target if target and target != getattr(node, "id", "") else ""
+    names = [(stem(meant.get(part.node, "")), stem(getattr(part.node, "id", "")), part.new) for part in change.parts]
+    return all(target == old != stem(new) and target for target, old, new in names)
+
+
+def stem(name: str) -> str:
+    """A name of a tensor without what tells that it is a pointer."""
+    return re.sub(r"_?(ptrs?|pointer|buffer)$", "", name.lower())
+
+
 def _way(change: Change) -> tuple[str, Any]:
     """The name that a change puts to a piece, and the kind of its operation: what is taken from a part that is taken
     away is added to the whole."""
@@ -285,7 +342,9 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     place = lambda one: found.index(one) if least is ChangeKind.IDLE else one.line
     size = lambda one: len(source.of(one.node))
     least_first = lambda one: -size(one) if least is ChangeKind.SIDES else 0  # what differs alone
-    weight = lambda one: (least_first(one), -place(one), size(one), -len(one.new))
+    texts = source.text.splitlines()
+    is_there = lambda one: least is ChangeKind.NAME and one.new in re.findall(r"\w+", texts[one.line - 1])
+    weight = lambda one: (least_first(one), is_there(one), -place(one), size(one), -len(one.new))
     largest = [max((one for one in mine if one.line == line), key=weight) for line in lines]
     mends = mends_each(sorted(largest, key=weight, reverse=True), source)
     if not mends:

@@ -8,9 +8,11 @@ from functools import cached_property
 from gradekit.assignment import Assignment
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
+from gradekit.repair.effort import Effort, Hidden
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, unlike, untouched
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.screen import Screen
+from gradekit.repair.shown_calls import as_called
 from gradekit.repair.work import Limit, Work
 from gradekit.sandbox import Limits, Tracer
 from gradekit.source.draft import draft_of
@@ -37,6 +39,7 @@ class Texts:
     explained: Callable[[Failure, Call, Subject], Diagnosis | None]
     anew: Callable[[Subject], FailedCheck | None] = lambda subject: None
     by_chance: set[str] = field(default_factory=set)  # those that a mend has made right by chance alone
+    hidden: dict[tuple[str, str], Hidden | None] = field(default_factory=dict)  # of two texts: see `effort.hidden`
     walked: dict[Hashable, WalkedExamples] = field(default_factory=dict)  # for all checks
     _tried: Subject | None = None
     _screens: dict[str, Screen] = field(default_factory=dict)
@@ -73,6 +76,17 @@ class Texts:
         tried = check.tried
         seen = {trait for one in tried for trait in one.traits}
         return list(unlike([one for one in self.planned if one.compares and one not in tried], Limit.FURTHER, seen))
+
+    def effort(self, text: str, examples: Sequence[Example]) -> Effort:
+        """What kernels do in examples with a text."""
+        subject, found = self.subject_of(text), Effort()
+        for one in examples:
+            subject.forget_calls()
+            one.run(subject)
+            for call in subject.calls:
+                if call.observation is not None:
+                    found.add(call.observation.program, as_called(call).tensors, self.assignment.allow)
+        return found
 
     def before(self, example: Example) -> BaseException | None:
         """What an example of another check raises with the submission as it is."""

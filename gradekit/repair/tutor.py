@@ -123,7 +123,9 @@ class Tutor:
             if failed is None or second is None or mending.remembered(half) is not None:  # two are told already
                 return {}
             tries, checks = MendTries(failed, self._texts, text), [c for c, m in self._said.values() if m == half]
-            clues, other = MendTries(checks[0], self._texts, mending.text).clues, second.found(tries.clues, tries)
+            if (alone := self._of_one_alone(failed, self._tries(checks[0]))) is not None:
+                return {check.name: alone for check in checks}
+            clues, other = self._tries(checks[0]).clues, second.found(tries.clues, tries)
             if other is None or LOOK in half.hint + other.hint:
                 said = self._with_this_left(half, _lower(failed.error.message), clues)
             else:
@@ -131,6 +133,24 @@ class Tutor:
                 said = diagnosis_of(both(half, other), mending.text, other.applied(text), clues, RIGHT)
             return {check.name: said for check in checks}
         return {}
+
+    def _of_one_alone(self, failed: FailedCheck, tries: MendTries) -> Diagnosis | None:
+        """What is told of a mend that is right where a check failed with another, which was right by chance: one that
+        seemed right beside that, or is found for the failure."""
+        for mend in itertools.chain(self._mending.beside[: Limit.SURVIVORS], self._found_for(failed)):
+            text = mend.applied(self._mending.text)
+            is_right = failed.again(self._texts.subject_of(text)) is None and tries.is_right(text)
+            if is_right and tries.holds(mend) is OtherChecks.ALL and not self._hides(mend, tries):
+                return self._told(mend, tries)
+        return None
+
+    def _found_for(self, failed: FailedCheck) -> Iterator[Mend]:
+        """The mends of the submission as it is for a check that failed with a mend of it."""
+        subject = self._texts.subject_of(self._mending.text)
+        error = failed.again(subject)
+        if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
+            tries = self._tries(replace(failed, error=error, call=subject.calls[-1]))
+            yield from self._mending.helping(tries.clues, tries)
 
     def _after(self, mend: Mend, said: Iterable[tuple[FailedCheck, Any]]) -> dict[str, BaseException | None]:
         """What the failing example of each check raises with a mend."""
@@ -184,7 +204,7 @@ class Tutor:
             seen = (mend for one, *_ in self._open.values() for mend in one.in_part)
             halves = list(dict.fromkeys([*halves, *seen]))[: 2 * Limit.HALVES]
         for half in (half for half in halves if LOOK not in half.hint and tries.is_right(half.applied(tries.text))):
-            if tries.holds(half) is not OtherChecks.NOT and not tries.is_by_chance(half):
+            if tries.holds(half) is not OtherChecks.NOT and not (tries.is_by_chance(half) or self._hides(half, tries)):
                 self._mending.in_part.add(half)
                 return self._with_numbers(tries, half, is_half=True), half
         return None, None
@@ -228,7 +248,7 @@ class Tutor:
         for half in halves:
             with survived("The search for a second mistake"):
                 text = half.applied(mending.text)
-                if tries.is_by_chance(half):
+                if tries.is_by_chance(half) or self._hides(half, tries):
                     continue
                 is_new = (after := tries.after(text)) is None and half not in mending.in_part
                 if is_new and tries.is_right(text) and tries.holds(half) is OtherChecks.ALL:
@@ -239,6 +259,8 @@ class Tutor:
                 if other is None or after.holds(other) is not OtherChecks.ALL or LOOK in half.hint + other.hint:
                     continue  # a change that nobody can name explains nothing beside another
                 both, apart = other.applied(second.text), without(half, other, mending.text)
+                if tries.hidden(both) is not None:
+                    continue
                 alone = apart.applied(mending.text) if apart is not None else None
                 if is_one(half, other, mending.text) or alone is not None and self._follows(half, other, after, alone):
                     return self._told(as_one(half, other), tries, both)
@@ -248,6 +270,10 @@ class Tutor:
                 elif tries.holds(other) is not OtherChecks.NOT:  # the first of the two is of other checks, or by chance
                     return self._told(other, tries, alone)
         return None
+
+    def _hides(self, half: Mend, tries: MendTries) -> bool:
+        """Whether a mend may only hide the mistake."""
+        return tries.hidden(half.applied(tries.text)) is not None
 
     def _follows(self, half: Mend, other: Mend, after: MendTries, alone: str) -> bool:
         """Whether the second mend does nothing in the submission as it is, at the call that asks for it, and is of a

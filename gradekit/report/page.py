@@ -103,7 +103,7 @@ def _intro(group: CheckGroup, teller: int) -> str:
         return ""
     last = teller + len(group) - 1
     between = "and" if last == teller + 1 else "to"
-    return f"Checks {teller} {between} {last} show the same, which costs {points_lost(group)}."
+    return f"Checks {teller} {between} {last} show the same ({points_lost(group)})."
 
 
 def _said(checks: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:

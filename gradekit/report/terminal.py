@@ -226,7 +226,7 @@ def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
 
 def _cause(group: CheckGroup, submission: Mapping[str, Any], look: Look, most: int) -> list[str]:
     check, cost = group[0], points_lost(group)
-    intro = [f"These checks show the same, which costs {cost}:"] if len(group) > 1 else []
+    intro = [f"These checks show the same ({cost}):"] if len(group) > 1 else []
     message = filled(located(check["message"], submission), look, _INDENT, most)
     intro = [" " * _INDENT + look.paint(say(line), bold=True) for line in intro]
     return [*intro, *message, *_source(check, submission, look, _INDENT), *_calls(check, submission, look)]

@@ -112,6 +112,8 @@ def _why(error: OverBudget) -> str:
     if error.resource == "programs":
         many = f"because one launch has more than {error.limit:,.0f} programs."
         return many if error.limit else "because its programs depend on each other."
+    if error.limit < Limit.HURRY:
+        return f"because it takes more than the {error.limit:,.0f} element operations that earlier calls have left."
     reason = "" if error.findings else " Does a loop in one never end?"
     return f"because it takes more than {error.limit:,.0f} element operations in its kernels.{reason}"
 

@@ -64,7 +64,7 @@ def test_what_backward_is_given_is_taken_for_no_number_that_a_call_leaves_out() 
 
 @pytest.mark.parametrize(("right", "wrong", "what"), [
     ((1, 600, 1024), (1025, 4096), "above C = 1024"),
-    ((1, 5), (1025,), "above C = 1024"),
+    ((1, 5), (1025,), None),  # 1024 was not tried
     ((1024, 2048), (33, 1025), "no multiple of C = 1024"),
     ((5, 1024, 2048), (1025, 3000), "above C = 1024 and no multiple of it"),
     ((1, 5), (5000,), None),  # far from it

@@ -74,6 +74,9 @@ class Tries:
     def is_by_chance(self, mend: Mend) -> bool:
         return False
 
+    def hidden(self, text: str, but: object = ()) -> None:
+        """Nothing does more or less than before."""
+
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("path", SUBMISSIONS)

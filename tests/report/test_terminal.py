@@ -81,7 +81,7 @@ def test_one_mistake_that_fails_two_checks_is_one_story_with_its_cost() -> None:
         """\
   ✗ Agrees with torch.softmax on any shape, dtype and stride              0 / 30
   ✗ Another one                                                          10 / 30
-      These checks show the same, which costs 50 points:
+      These checks show the same (50 points):
       At shape [1, 33], float32: 1 of 33 elements is wrong, first at [0, 32].
       line 14 │ x = tl.load(x_ptr + offs)
       input   x: float32 [1, 33], strides (66, 2)
@@ -203,7 +203,7 @@ def test_a_reason_without_a_line_is_told_once_too() -> None:
     first = replace(FAILED, source=None)
     text = render(record(first, replace(first, id="test_other", title="Another one")))
     assert text.count("1 of 33 elements is wrong") == 1
-    assert "These checks show the same, which costs 60 points:" in text
+    assert "These checks show the same (60 points):" in text
 
 
 def test_partial_credit_shows_what_was_earned_and_what_is_pending_beside_it_is_not_lost() -> None:

@@ -23,7 +23,7 @@ from gradekit.program import (
     Step,
     View,
 )
-from gradekit.subject import rules
+from gradekit.subject import Limit, rules
 from gradekit.submission import Submission
 
 SUBMISSION = Submission("submission.py", "import torch\n\ndef double(x):\n    pass\n", "")
@@ -144,7 +144,7 @@ def test_an_empty_result_needs_no_kernel() -> None:
 
 def test_a_run_over_its_budget_is_a_failure_at_the_line() -> None:
     with pytest.raises(Failure, match="Does a loop in one never end") as caught, rules.within_budget("double"):
-        raise OverBudget("work", 100, 8)
+        raise OverBudget("work", Limit.HURRY, 8)
     assert (caught.value.cause, caught.value.line) == (Cause.BUDGET_EXCEEDED, 8)
 
 

@@ -1,0 +1,95 @@
+"""What the kernels of a call do, whatever comes out: a text that is right because it does no more what another does in
+parts, or does one thing many times, hides its mistake."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.frame import Frame, LaunchContext, Observe
+from gradekit.engine.memory import Memory
+from gradekit.engine.observer import touched
+from gradekit.engine.ttir import Op
+from gradekit.judge.by_running import ran
+from gradekit.program import Launch, Program, View, every_step, reads
+
+ELSEWHERE = "the mistake may be elsewhere"
+
+
+@dataclass
+class Effort:
+    """An observer of runs: by line of a loop, the most `turns` of one program in any; how many elements are `stored`
+    and `loaded`, how many different ones, and how many are never loaded, though they are no part of a result."""
+
+    turns: Counter[int] = field(default_factory=Counter)
+    stored: int = 0
+    loaded: int = 0
+    stored_once: int = 0
+    loaded_once: int = 0
+    unread: int = 0
+    _elements: dict[bool, dict[int, list[Tensor]]] = field(default_factory=dict)
+
+    def launch(self, context: LaunchContext, memory: Memory) -> Observe:
+        """A launch begins."""
+
+        def note(frame: Frame, op: Op) -> None:
+            for loop, turn in frame.loops or ():
+                line, asked_again = context.line(loop) or 0, loop.name == "scf.while"
+                self.turns[line] = max(self.turns[line], turn - asked_again)
+            if (found := touched(frame, op, memory)) is not None and found.storage is not None:
+                places = self._elements.setdefault(bool(op.results), {})
+                places.setdefault(found.storage.id, []).append(found.index[found.active])
+
+        return note
+
+    def add(self, program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> bool:
+        """Adds a run of a program; False where it cannot be run."""
+        self._elements = {True: {}, False: {}}
+        is_run = ran(program, inputs, allow, self)
+        on_host = (one for step in every_step(program.steps) if not isinstance(step, Launch) for one in reads(step))
+        shown = {one.storage for one in (*program.results, *program.inputs, *on_host) if isinstance(one, View)}
+        loaded, stored = ({of: torch.cat(parts) for of, parts in self._elements[way].items()} for way in (True, False))
+        once = [{of: places.unique() for of, places in each.items()} for each in (loaded, stored)]
+        count = lambda each: sum(places.numel() for places in each.values())
+        self.loaded, self.loaded_once = self.loaded + count(loaded), self.loaded_once + count(once[0])
+        self.stored, self.stored_once = self.stored + count(stored), self.stored_once + count(once[1])
+        for storage, places in once[1].items():
+            read = once[0].get(storage, places[:0])
+            self.unread += 0 if storage in shown else int((~torch.isin(places, read)).sum())
+        return is_run
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What is said of a change that makes results right and is no repair, and the `line` that it is about; 0 for the
+    change's own."""
+
+    sentence: str
+    hint: str
+    line: int = 0
+
+
+def hidden(before: Effort, after: Effort, but: Collection[int]) -> Hidden | None:
+    """What kernels do no more, or too often, with a change that makes results right, `but` in loops of these lines;
+    None where it is nothing."""
+    turns = ((line, most) for line, most in before.turns.items() if line not in but)
+    once = next((line for line, most in turns if most > 1 >= after.turns[line]), None)
+    more = after.unread - before.unread
+    stores, loads = after.stored / max(before.stored, 1), after.loaded / max(before.loaded, 1)
+    if once is not None:
+        sentence = f"One change makes this right, and leaves the loop in line {once} one step at most in each program."
+        return Hidden(sentence, "the mistake may be in what a step of that loop leaves for the next", once)
+    if more > 0:
+        return Hidden(f"One change makes this right, and {more} elements are stored that nothing loads.", ELSEWHERE)
+    if stores >= 2 and after.stored >= 2 * after.stored_once:
+        sentence = f"One change makes this right, and stores {stores:.2g} times as many elements, most of them often."
+        return Hidden(sentence, ELSEWHERE)
+    too_many = 1.1 if before.loaded <= 1.1 * before.loaded_once else 2  # where each was loaded once, about
+    if loads >= too_many and after.loaded_once <= before.loaded_once and after.stored <= before.stored:
+        sentence = f"One change makes this right, and loads {loads:.2g} times as many elements, none that is new."
+        return Hidden(sentence, ELSEWHERE)
+    return None
