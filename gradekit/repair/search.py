@@ -80,6 +80,7 @@ class Mending:
         self._partly: dict[Mend, int] = {}
         self._second: dict[Mend, Mending] = {}
         self.beside: list[Mend] = []  # what seemed right, too, when a mend was found
+        self.hiding: set[Mend] = set()  # with which everything is right, for something is done no more
         self._diagnoses: dict[Mend, Diagnosis] = {}
 
     def told(self, mend: Mend, clues: Clues, tries: MendTries) -> Diagnosis | None:
@@ -103,8 +104,7 @@ class Mending:
         each = price(self.text, clues)
         least = self._work.left - max(int(Limit.FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
-        halves: dict[OtherChecks, Mend] = {}
-        hidden: list[Mend] = []  # with which everything is right, for something is done no more
+        halves, hidden = dict[OtherChecks, Mend](), list[Mend]()
         for mend in self._in_turn(clues, lambda: looked.extend(screened(tries, self.work)) or looked):  # type: ignore[func-returns-value]
             if OtherChecks.AS_BEFORE in halves and mend not in looked:
                 continue
@@ -122,6 +122,7 @@ class Mending:
                     return [self._as_told(mend, looked)]
                 line = why.line or mend.line
                 hidden.append(replace(mend, rank=Rank.OF_SEVERAL, sentence=why.sentence, hint=why.hint, line=line))
+                self.hiding.add(hidden[-1])
                 least = max(least, self._work.left - Limit.WORK_AFTER_ONE_IN_PART)
                 continue
             if held is OtherChecks.NOT:

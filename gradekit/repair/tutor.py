@@ -63,9 +63,10 @@ class Tutor:
         self._said[check.name] = check, mend
         return found
 
-    def at_the_end(self) -> dict[str, Diagnosis]:
+    def at_the_end(self) -> dict[str, Diagnosis | None]:
         """What is said of checks when all have run, by their names, where that differs from what was said when they
-        failed. Only now it is known which mends make checks right alone: on top of these, others are looked for.
+        failed; None where that is taken back. Only now it is known which mends make checks right alone: on top of
+        these, others are looked for.
 
         A mend that makes the failing examples of more checks right takes the place of others. What stays wrong with it,
         and nothing is said of, is said with it.
@@ -74,7 +75,7 @@ class Tutor:
         said = list(self._said.values())
         mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
         if not mends or all(mend == mends[0] for _, mend in said):
-            return found | (self._anew(mends[0]) if mends else {})
+            return {**found, **(self._anew(mends[0]) if mends else {})}
         after = {mend: self._after(mend, said) for mend in mends}
         best = max(reversed(mends), key=lambda mend: _made_right(after[mend]))  # told where those before did not do
         tries = self._tries(next(check for check, mend in said if mend == best))
@@ -92,7 +93,7 @@ class Tutor:
         if left and best in mends and LOOK not in best.hint:
             said_of_it = self._with_this_left(best, _lower(left[0].error.message), tries.clues)
             found |= {check.name: said_of_it for check, mend in said if mend == best}
-        return found | self._anew(best) if _all_right(after[best]) else found
+        return {**found, **(self._anew(best) if _all_right(after[best]) else {})}
 
     def _of_open(self) -> dict[str, Diagnosis]:
         """What is said of checks that no single mend makes right; of large calls, where no other check has one."""
@@ -115,7 +116,7 @@ class Tutor:
             return {}
         return {check.name: known or self._with_numbers(tries, best) or self._told(best, tries)}
 
-    def _anew(self, half: Mend) -> dict[str, Diagnosis]:
+    def _anew(self, half: Mend) -> Mapping[str, Diagnosis | None]:
         """What is said of all checks with a mend that all need, where a check that is run anew with it fails."""
         mending, text = self._mending, half.applied(self._mending.text)
         with survived("The run of a check with a mend"):
@@ -125,6 +126,8 @@ class Tutor:
             tries, checks = MendTries(failed, self._texts, text), [c for c, m in self._said.values() if m == half]
             if (alone := self._of_one_alone(failed, self._tries(checks[0]))) is not None:
                 return {check.name: alone for check in checks}
+            if half in mending.hiding:
+                return {check.name: None for check in checks}
             clues, other = self._tries(checks[0]).clues, second.found(tries.clues, tries)
             if other is None or LOOK in half.hint + other.hint:
                 said = self._with_this_left(half, _lower(failed.error.message), clues)
