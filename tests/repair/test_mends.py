@@ -49,6 +49,7 @@ class Tries:
     """What a search is told of each text that it tries: whether it is right, what that cost, and what others say of it."""
 
     passed, text = 0, ""
+    beside: Sequence[Mend] = ()
     check = SimpleNamespace(error=SimpleNamespace(comparison=None), call=None)  # no call that changes are looked at on
     texts = SimpleNamespace(screen=lambda text, work: None)
 

@@ -1,0 +1,83 @@
+"""What makes results right and hides a mistake is known by what kernels do: no more in parts, in vain, or again and again."""
+
+import ast
+from collections import Counter
+
+import pytest
+
+from gradekit.repair.effort import Effort, hidden
+from gradekit.repair.operators.changes import Change, ChangeKind
+from gradekit.repair.survivor_mends import is_against_names, makes_alike, makes_void
+from gradekit.source.draft import draft_of
+
+
+def effort(*, turns: int = 3, stored: int = 100, loaded: int = 100, once: int = 100, unread: int = 0) -> Effort:
+    return Effort(Counter({28: turns}), stored, loaded, min(stored, once), min(loaded, once), unread)
+
+
+@pytest.mark.parametrize(("after", "says"), [
+    (effort(turns=1), "leaves the loop in line 28 one step at most"),
+    (effort(turns=2), None),
+    (effort(unread=8), "8 elements are stored that nothing loads"),
+    (effort(stored=800), "stores 8 times as many elements"),
+    (effort(stored=800, once=800), None),  # as many different ones
+    (effort(loaded=130), "loads 1.3 times as many elements, none that is new"),
+    (effort(loaded=130, once=130), None),
+    (effort(stored=50, loaded=50), None),
+])
+def test_a_change_after_which_kernels_do_less_in_parts_or_more_than_once_hides_a_mistake(after: Effort, says: str | None) -> None:
+    found = hidden(effort(), after, ())
+    assert (found is None) if says is None else (found is not None and says in found.sentence)
+
+
+def test_a_change_of_a_loop_may_leave_it_one_step() -> None:
+    assert hidden(effort(), effort(turns=1), {28}) is None
+
+
+def test_what_was_loaded_often_before_may_be_loaded_somewhat_oftener() -> None:
+    assert hidden(effort(loaded=300), effort(loaded=500), ()) is None and hidden(effort(loaded=300), effort(loaded=700), ()) is not None
+
+
+KERNEL = '''import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(dout_ptr, x_ptr, out_ptr):
+    x = tl.load(x_ptr)
+    dout = tl.load(dout_ptr)
+    m = tl.maximum(x, dout)
+    tl.store(out_ptr, tl.exp(x - m) + tl.exp(dout - x))
+
+
+def gradient(dout, x):
+    kernel[(1,)](dout, x, x)
+    return x
+
+
+def backward(x, dout):
+    return gradient(x, dout)
+'''
+
+
+def change(name: str, line: int, new: str, within: str = "kernel", place: int = 0) -> Change:
+    """Another name in the place of one in a line."""
+    draft = draft_of(KERNEL)
+    assert draft is not None
+    nodes = [one for one in ast.walk(draft.source.tree) if isinstance(one, ast.Name) and one.id == name and one.lineno == line]
+    node = sorted(nodes, key=lambda one: one.col_offset)[place]
+    return Change(ChangeKind.NAME, within, node, new, "", "")
+
+
+def test_a_kernel_whose_loads_agree_with_its_parameters_is_not_changed_where_a_call_disagrees() -> None:
+    draft = draft_of(KERNEL)
+    assert draft is not None
+    assert is_against_names(change("x_ptr", 7, "dout_ptr"), draft) and is_against_names(change("dout", 14, "x", ""), draft)
+    assert not is_against_names(change("x", 19, "dout", ""), draft), "it is passed for dout"
+    assert not is_against_names(change("x", 9, "m"), draft)
+
+
+def test_a_change_that_makes_two_calls_alike_is_likely_and_one_after_which_nothing_is_computed_is_not() -> None:
+    draft = draft_of(KERNEL)
+    assert makes_alike(change("x", 10, "m", place=1), draft) and not makes_alike(change("dout", 10, "m"), draft)
+    assert makes_void(change("x", 9, "dout"), draft) and not makes_void(change("x", 9, "m"), draft)
