@@ -106,7 +106,8 @@ def makes_alike(change: Change, draft: Draft | None) -> bool:
 
 
 def _kernel_of(change: Change, draft: Draft | None) -> KernelDraft | None:
-    return next((one for one in draft.kernels if one.name == change.within), None) if draft is not None else None
+    kernels = draft.kernels if draft is not None else ()
+    return next((one for one in kernels if one.name == change.within and change.node in one.parents), None)
 
 
 def _form(node: ast.AST) -> list[Any]:
