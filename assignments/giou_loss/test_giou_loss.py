@@ -38,58 +38,89 @@ NO_BOX = ("boxes_junk", "boxes_none")
 EPSILON = 1e-5
 
 
-def areas(pred, targets):
-    """The terms of GIoU for each box: two areas, intersection, enclosing box; and both boxes' widths and heights."""
-    low, high = torch.maximum(pred[..., :2], targets[..., :2]), torch.minimum(pred[..., 2:], targets[..., 2:])
-    outer_low, outer_high = (
-        torch.minimum(pred[..., :2], targets[..., :2]),
-        torch.maximum(pred[..., 2:], targets[..., 2:]),
-    )
-    inner, outer = (high - low).clamp(min=0), (outer_high - outer_low).clamp(min=0)
-    own, its = pred[..., 2:] - pred[..., :2], targets[..., 2:] - targets[..., :2]
-    return own.prod(-1), its.prod(-1), inner.prod(-1), outer.prod(-1), (own, inner, outer)
+def sides(pred, targets):
+    """Widths and heights [..., 2] for each pair of boxes: of both, their intersection and the box around them."""
+    (low, high), (its_low, its_high) = pred.chunk(2, -1), targets.chunk(2, -1)
+    inner = (torch.minimum(high, its_high) - torch.maximum(low, its_low)).clamp(min=0)
+    outer = (torch.maximum(high, its_high) - torch.minimum(low, its_low)).clamp(min=0)
+    return high - low, its_high - its_low, inner, outer
+
+
+def areas(every):
+    """What has these `sides`."""
+    return [width * height for width, height in (each.unbind(-1) for each in every)]
 
 
 def without_padding(pred, targets):
-    """Both, in float32 at least, with boxes of no size where there is padding; and which boxes are real."""
+    """Both, in float32 at least, with boxes of no size where there is padding; and which boxes are real. All lefts lie
+    together in memory, all tops and so on: steps take a fraction of the time."""
     wide = torch.promote_types(pred.dtype, torch.float32)
     real = targets[..., 3] > 0
-    pred, targets = (t.to(wide).where(real[..., None], torch.ones((), dtype=wide)) for t in (pred, targets))
+    together = (t.to(wide).mT.contiguous().mT for t in (pred, targets))
+    pred, targets = (t.where(real[..., None], torch.ones((), dtype=wide)) for t in together)
     return pred, targets, real
 
 
-def giou_loss(pred, targets):
+def real_boxes(targets):
+    """How many there are, and 1 where there are none."""
+    return (targets[..., 3] > 0).sum().clamp(min=1)
+
+
+def total(pred, targets):
+    """The sum of GIoU over the real boxes."""
     pred, targets, real = without_padding(pred, targets)
-    own, its, inter, enclosing, _ = areas(pred, targets)
+    own, its, inter, enclosing = areas(sides(pred, targets))
     union = own + its - inter
     giou = inter / union.clamp(min=EPSILON) - (enclosing - union) / enclosing.clamp(min=EPSILON)
-    return (giou * real).sum() / real.sum().clamp(min=1)
+    return (giou * real).sum()
+
+
+def giou_loss(pred, targets):
+    return total(pred, targets) / real_boxes(targets)
 
 
 def size_on_the_way(pred, targets):
     """The terms of each GIoU without their signs, averaged as the result is."""
+    count = real_boxes(targets)
     pred, targets, real = without_padding(pred, targets)
-    own, its, inter, enclosing, _ = areas(pred, targets)
+    own, its, inter, enclosing = areas(sides(pred, targets))
     terms = own + its + inter
     sizes = inter / (own + its - inter).clamp(min=EPSILON) * 3 + (enclosing + terms) / enclosing.clamp(min=EPSILON)
-    return (sizes * real).sum() / real.sum().clamp(min=1)
+    return (sizes * real).sum() / count
+
+
+def for_each_box(function, pred, targets):
+    """What `function` gives [..., 4], for as many boxes at a time as a core's cache holds with all that they need."""
+    some = zip(*(boxes.flatten(0, -2).split(1 << 13) for boxes in (pred, targets)), strict=True)
+    return torch.cat([function(*boxes) for boxes in some]).reshape(pred.shape)
 
 
 def gradient(pred, targets, upstream):
-    leaf = pred.detach().requires_grad_()
-    return torch.autograd.grad(giou_loss(leaf, targets), leaf, upstream)
+    of_each = upstream / real_boxes(targets)
+
+    def of_some(pred, targets):
+        leaf = pred.detach().requires_grad_()
+        return torch.autograd.grad(total(leaf, targets), leaf, of_each)[0]
+
+    return for_each_box(of_some, pred, targets)
 
 
 def size_of_the_gradient(pred, targets, upstream):
     """The terms of each element without their signs: what moves the area, the intersection and the enclosing box."""
-    pred, targets, real = without_padding(pred, targets)
-    own, its, inter, enclosing, (size, inner, outer) = areas(pred, targets)
-    u, e = (own + its - inter).clamp(min=EPSILON), enclosing.clamp(min=EPSILON)
-    by_union = (1 / e + 3 * inter / u**2)[..., None]
-    by_inter = by_union + (1 / u)[..., None]
-    by_outer = ((enclosing + own + its + inter) / e**2 + 1 / e)[..., None]
-    across = by_union * size.flip(-1) + by_inter * inner.flip(-1) + by_outer * outer.flip(-1)
-    return torch.cat([across, across], dim=-1) * real[..., None] * upstream.abs() / real.sum().clamp(min=1)
+    of_each = upstream.abs() / real_boxes(targets)
+
+    def of_some(pred, targets):
+        pred, targets, real = without_padding(pred, targets)
+        size, its, inner, outer = sides(pred, targets)
+        own, its, inter, enclosing = areas((size, its, inner, outer))
+        u, e = (own + its - inter).clamp(min=EPSILON), enclosing.clamp(min=EPSILON)
+        by_union = (1 / e + 3 * inter / u**2)[..., None]
+        by_inter = by_union + (1 / u)[..., None]
+        by_outer = ((enclosing + own + its + inter) / e**2 + 1 / e)[..., None]
+        across = by_union * size.flip(-1) + by_inter * inner.flip(-1) + by_outer * outer.flip(-1)
+        return torch.cat([across, across], dim=-1) * real[..., None] * of_each
+
+    return for_each_box(of_some, pred, targets)
 
 
 size_on_the_way.signed = size_of_the_gradient.signed = True  # `reference` calls them with boxes as they are
@@ -106,7 +137,7 @@ def expected_gradient(pred, targets, upstream):
 def eager(pred, targets):
     """The loss as the article has it: what the submission's time is measured against."""
     real = (targets[..., 3] > 0).to(pred.dtype)
-    own, its, inter, enclosing, _ = areas(pred, targets)
+    own, its, inter, enclosing = (each.prod(-1) for each in sides(pred, targets))
     union = own + its - inter
     giou = inter / union.clamp(min=EPSILON) - (enclosing - union) / enclosing.clamp(min=EPSILON)
     return (giou * real).sum() / real.sum().clamp(min=1)
