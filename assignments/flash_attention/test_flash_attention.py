@@ -36,9 +36,16 @@ def hidden(size, causal, device):
     return torch.ones(size, size, dtype=torch.bool, device=device).triu(1) if causal else None
 
 
-def of_heads(q, k, v, mask, sm_scale):
+def of_queries(q, k, v, mask, sm_scale):
     scores = q @ k.mT * sm_scale
     return torch.softmax(scores if mask is None else scores.masked_fill(mask, -torch.inf), -1) @ v
+
+
+def of_heads(q, k, v, mask, sm_scale):
+    """As many queries at a time as leave no matrix of [S, S] but the weights, where gradients need them."""
+    some = q.split(max((1 << 19) // k.shape[-2], 1), -2)
+    masks = [None] * len(some) if mask is None else mask.split(some[0].shape[-2])
+    return torch.cat([of_queries(one, k, v, hides, sm_scale) for one, hides in zip(some, masks, strict=True)], -2)
 
 
 def by_groups(function, *tensors):
