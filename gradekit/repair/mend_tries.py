@@ -203,6 +203,10 @@ class MendTries:
         telling = sorted(unknown, key=lambda one: (one.is_strided, one.elements), reverse=True)[: Limit.RUN_FURTHER]
         return all(one.failure(subject, "") is None for one in telling)
 
+    def is_no_repair(self, mend: Mend) -> bool:
+        """Whether a mend makes examples right by chance, or may only hide a mistake."""
+        return self.is_by_chance(mend) or self.hidden(mend.applied(self.text)) is not None
+
     def is_by_chance(self, mend: Mend) -> bool:
         """Whether a mend makes examples right by chance: a call goes wrong with larger inputs, or with another width of
         a tile that it puts in, or leaves programs nothing to do, where the text as it is does not."""
@@ -221,10 +225,8 @@ class MendTries:
         if (self.text, text) not in self.texts.hidden and self.check.example is not None:
             self.texts.hidden[self.text, text] = None
             with survived("The look at what kernels do"):
-                compared = [one for one in self.texts.planned if one.compares and one.elements <= Limit.EFFORT_ELEMENTS]
-                every = sorted(compared, key=lambda one: one.elements)
-                large = [one for one in every if one.elements <= Limit.WALKED_ELEMENTS][-Limit.LARGEST :]
-                examples = [self.check.example, *large, *every[-1:]]
+                compared = sorted((one for one in self.texts.planned if one.compares), key=lambda one: one.elements)
+                examples = [self.check.example, *compared[-Limit.LARGEST :]]
                 before, after = (self.texts.effort(one, examples) for one in (self.text, text))
                 self.texts.hidden[self.text, text] = hidden(before, after, but)
         return self.texts.hidden.get((self.text, text))

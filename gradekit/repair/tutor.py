@@ -143,7 +143,7 @@ class Tutor:
         for mend in itertools.chain(self._mending.beside[: Limit.SURVIVORS], self._found_for(failed)):
             text = mend.applied(self._mending.text)
             is_right = failed.again(self._texts.subject_of(text)) is None and tries.is_right(text)
-            if is_right and tries.holds(mend) is OtherChecks.ALL and not self._hides(mend, tries):
+            if is_right and tries.holds(mend) is OtherChecks.ALL and not tries.is_no_repair(mend):
                 return self._told(mend, tries)
         return None
 
@@ -207,7 +207,7 @@ class Tutor:
             seen = (mend for one, *_ in self._open.values() for mend in one.in_part)
             halves = list(dict.fromkeys([*halves, *seen]))[: 2 * Limit.HALVES]
         for half in (half for half in halves if LOOK not in half.hint and tries.is_right(half.applied(tries.text))):
-            if tries.holds(half) is not OtherChecks.NOT and not (tries.is_by_chance(half) or self._hides(half, tries)):
+            if tries.holds(half) is not OtherChecks.NOT and not tries.is_no_repair(half):
                 self._mending.in_part.add(half)
                 return self._with_numbers(tries, half, is_half=True), half
         return None, None
@@ -251,7 +251,7 @@ class Tutor:
         for half in halves:
             with survived("The search for a second mistake"):
                 text = half.applied(mending.text)
-                if tries.is_by_chance(half) or self._hides(half, tries):
+                if tries.is_no_repair(half):
                     continue
                 is_new = (after := tries.after(text)) is None and half not in mending.in_part
                 if is_new and tries.is_right(text) and tries.holds(half) is OtherChecks.ALL:
@@ -273,10 +273,6 @@ class Tutor:
                 elif tries.holds(other) is not OtherChecks.NOT:  # the first of the two is of other checks, or by chance
                     return self._told(other, tries, alone)
         return None
-
-    def _hides(self, half: Mend, tries: MendTries) -> bool:
-        """Whether a mend may only hide the mistake."""
-        return tries.hidden(half.applied(tries.text)) is not None
 
     def _follows(self, half: Mend, other: Mend, after: MendTries, alone: str) -> bool:
         """Whether the second mend does nothing in the submission as it is, at the call that asks for it, and is of a
