@@ -71,7 +71,7 @@ class Tutor:
         A mend that makes the failing examples of more checks right takes the place of others. What stays wrong with it,
         and nothing is said of, is said with it.
         """
-        found = self._of_open()
+        found: dict[str, Diagnosis | None] = {**self._of_open()}
         said = list(self._said.values())
         mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
         if not mends or all(mend == mends[0] for _, mend in said):
@@ -91,7 +91,8 @@ class Tutor:
         found |= _of_large(wrong, lambda check: self._of_two(self._tries(check), [best]))
         left = [check for check in wrong if check.name not in found]
         if left and best in mends and LOOK not in best.hint:
-            said_of_it = self._with_this_left(best, _lower(left[0].error.message), tries.clues)
+            is_hiding = best in self._mending.hiding
+            said_of_it = None if is_hiding else self._with_this_left(best, _lower(left[0].error.message), tries.clues)
             found |= {check.name: said_of_it for check, mend in said if mend == best}
         return {**found, **(self._anew(best) if _all_right(after[best]) else {})}
 
