@@ -22,8 +22,9 @@ ELSEWHERE = "the mistake may be elsewhere"
 
 @dataclass
 class Effort:
-    """An observer of runs: by line of a loop, the most `turns` of one program in any; how many elements are `stored`
-    and `loaded`, how many different ones, and how many are never loaded, though they are no part of a result."""
+    """An observer of so many `runs`: by line of a loop, the most `turns` of one program in any; how many elements are
+    `stored` and `loaded`, how many different ones, and how many are never loaded, though they are no part of a result.
+    """
 
     turns: Counter[int] = field(default_factory=Counter)
     stored: int = 0
@@ -31,6 +32,7 @@ class Effort:
     stored_once: int = 0
     loaded_once: int = 0
     unread: int = 0
+    runs: int = 0
     _elements: dict[bool, dict[int, list[Tensor]]] = field(default_factory=dict)
 
     def launch(self, context: LaunchContext, memory: Memory) -> Observe:
@@ -46,10 +48,10 @@ class Effort:
 
         return note
 
-    def add(self, program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> bool:
-        """Adds a run of a program; False where it cannot be run."""
+    def add(self, program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> None:
+        """Adds a run of a program; one that does not come to its end does not count."""
         self._elements = {True: {}, False: {}}
-        is_run = ran(program, inputs, allow, self)
+        self.runs += ran(program, inputs, allow, self)
         on_host = (one for step in every_step(program.steps) if not isinstance(step, Launch) for one in reads(step))
         shown = {one.storage for one in (*program.results, *program.inputs, *on_host) if isinstance(one, View)}
         loaded, stored = ({of: torch.cat(parts) for of, parts in self._elements[way].items()} for way in (True, False))
@@ -60,7 +62,6 @@ class Effort:
         for storage, places in once[1].items():
             read = once[0].get(storage, places[:0])
             self.unread += 0 if storage in shown else int((~torch.isin(places, read)).sum())
-        return is_run
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ class Hidden:
 
 def hidden(before: Effort, after: Effort, but: Collection[int]) -> Hidden | None:
     """What kernels do no more, or too often, with a change that makes results right, `but` in loops of these lines;
-    None where it is nothing."""
+    None where it is nothing, or where calls came to no end before."""
+    if before.runs != after.runs:
+        return None
     turns = ((line, most) for line, most in before.turns.items() if line not in but)
     once = next((line for line, most in turns if most > 1 >= after.turns[line]), None)
     more = after.unread - before.unread

@@ -30,6 +30,12 @@ def test_a_change_after_which_kernels_do_less_in_parts_or_more_than_once_hides_a
     assert (found is None) if says is None else (found is not None and says in found.sentence)
 
 
+def test_calls_that_came_to_no_end_tell_nothing() -> None:
+    after = effort(stored=800)
+    after.runs = 1
+    assert hidden(effort(), after, ()) is None
+
+
 def test_a_change_of_a_loop_may_leave_it_one_step() -> None:
     assert hidden(effort(), effort(turns=1), {28}) is None
 
