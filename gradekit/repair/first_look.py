@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gradekit.interpreter.shown_call import ShownCall
-from gradekit.judge.failure import Failure
 from gradekit.program import View
 from gradekit.repair.clues import behind_copies, stored_through
 from gradekit.repair.failed_check import Example
@@ -19,7 +18,7 @@ from gradekit.repair.shown_calls import failing, not_worse, passing, place_of_wr
 from gradekit.repair.survivor_mends import halves_of, is_against_names, mend_of, mends_each, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit, Rank, Work
-from gradekit.source.draft import Draft, settled_lines
+from gradekit.source.draft import settled_lines
 from gradekit.submission.parsed_source import ParsedSource
 
 
@@ -68,21 +67,21 @@ class FirstLook:
         if len(found) > 1:
             few = [*likeliest][: Limit.SURVIVORS]
             found = [one for one in found if one not in few or not is_hidden(one)] or found
-        found = [one for one in found if not is_against_names(one, screen.draft)] or found
+        agreeing = [one for one in found if not is_against_names(one, screen.draft)]
+        found = agreeing or found
         tries.in_part = halves_of(screen.in_part(), source)
-        sure = [one for one in found if self._is_sure(one, source, screen.draft)]
-        if any(change.kind in LIKELY for change in sure):
+        if any(change.kind in LIKELY for change in agreeing):
             return mends_of(found, source)
         self._work.lend_to_host()
         host = tries.texts.host_screen(tries.text, screen, self._work)
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
         tries.in_part = halves_of([*host.in_part, *screen.in_part()], source)
         on_host = [one for one in on_host if not is_against_names(one, screen.draft)] or on_host
-        likelier = not sure or any(change.kind < min(one.kind for one in found) for change in on_host)
+        likelier = not agreeing or any(change.kind < min(one.kind for one in found) for change in on_host)
         line = lambda mend: mend.line if len(mend.edits) == 1 else 0  # it may be any kernel's
         copies = [replace(mend, rank=Rank.OF_SEVERAL, line=line(mend)) for mend in mends_each(host.copies, source)]
         host_mends, in_kernels = mends_of_host(on_host, source), mends_of(found, source)
-        if found and not sure:
+        if not agreeing:
             in_kernels = [replace(one, rank=Rank.OF_SEVERAL) for one in in_kernels]
         mends, tries.beside = [*(host_mends if likelier else ()), *in_kernels, *copies], host_mends
         comparison = check.error.comparison
@@ -136,14 +135,6 @@ class FirstLook:
     def _is_hidden(self, change: Change, source: ParsedSource) -> bool:
         mend = mend_of(change, source)
         return mend is not None and self._tries.hidden(mend.applied(self._tries.text)) is not None
-
-    def _is_sure(self, change: Change, source: ParsedSource, draft: Draft) -> bool:
-        """Whether no walk of another example finds a change wrong, and what it changes agrees with no names."""
-        mend = mend_of(change, source)
-        walked = self._tries.walked_examples(mend.applied(self._tries.text)) if mend is not None else None
-        every = (*self._check.others, *self._tries.texts.further(self._check)) if walked is not None else ()
-        is_wrong = any(isinstance(walked.error(one), Failure) for one in every) if walked is not None else False
-        return not is_wrong and not is_against_names(change, draft)
 
     def _confirmed(self, change: Change, source: ParsedSource) -> int | None:
         """How many other examples are right with a change, by walks; see `other_checks.confirmed`."""
