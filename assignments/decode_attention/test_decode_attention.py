@@ -56,13 +56,17 @@ def decode(q, k_cache, v_cache, lengths, sm_scale):
 
 
 def output_errors(rounding, q, k_cache, v_cache, lengths, sm_scale):
-    """Heads of the caches of nearly one length together, as many as make matrices of scores that fit in a core's cache."""
+    """Heads of the caches of nearly one length together, as many as make small matrices of scores, or some of the queries
+    of one alone."""
     groups, k_cache, v_cache = (x.flatten(0, 1) for x in (in_groups(q, k_cache), k_cache, v_cache))
     lengths, result = lengths.repeat_interleave(len(k_cache) // len(q)), torch.empty_like(groups)
-    several = max((1 << 16) // (groups.shape[1] * k_cache.shape[1]), 1)
-    for part in lengths.argsort().split(several):
+    rows = max((1 << 17) // k_cache.shape[1], 1)
+    for part in lengths.argsort().split(max(rows // groups.shape[1], 1)):
         k, v = (cache[part, : lengths[part].max()] for cache in (k_cache, v_cache))
-        result[part] = errors.of_output(rounding, groups[part], k, v, sm_scale, lengths[part, None, None])
+        most = lengths[part, None, None]
+        some = groups[part].split(rows, 1)
+        each = [errors.of_output(rounding, queries, k, v, sm_scale, most) for queries in some]
+        result[part] = torch.cat(each, 1)
     return result.reshape(q.shape)
 
 
