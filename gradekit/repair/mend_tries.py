@@ -6,7 +6,7 @@ Such a text comes from the student's, so it runs where that ran: in the confined
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -219,16 +219,18 @@ class MendTries:
                     self.texts.by_chance.add(text)
         return text in self.texts.by_chance
 
-    def hidden(self, text: str, but: Collection[int] = ()) -> Hidden | None:
-        """Why a `text` that makes examples right is no repair: kernels do no more what they did, but in loops of these
-        lines, or do it too often, in the failing example and larger ones; None where nothing shows that."""
+    def hidden(self, text: str) -> Hidden | None:
+        """Why a `text` that makes examples right is no repair: kernels do no more what they did, or do it too often, in
+        the failing example and larger ones; None where nothing shows that. The head of a loop may be changed alone."""
         if (self.text, text) not in self.texts.hidden and self.check.example is not None:
             self.texts.hidden[self.text, text] = None
             with survived("The look at what kernels do"):
                 compared = sorted((one for one in self.texts.planned if one.compares), key=lambda one: one.elements)
                 examples = [self.check.example, *compared[-Limit.LARGEST :]]
                 before, after = (self.texts.effort(one, examples) for one in (self.text, text))
-                self.texts.hidden[self.text, text] = hidden(before, after, but)
+                lines = enumerate(zip(self.text.splitlines(), text.splitlines(), strict=False), 1)
+                changed = [line for line, (one, other) in lines if one != other]
+                self.texts.hidden[self.text, text] = hidden(before, after, changed[: len(changed) == 1])
         return self.texts.hidden.get((self.text, text))
 
     def _depends_on(self, number: int, text: str) -> bool:

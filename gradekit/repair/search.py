@@ -116,7 +116,7 @@ class Mending:
                 continue
             held = self._held(mend, tries, each, clues)
             if held is OtherChecks.ALL:
-                why = None if mend in self._right else tries.hidden(mend.applied(self.text), _edited(mend, self.text))
+                why = None if mend in self._right else tries.hidden(mend.applied(self.text))
                 if why is None:
                     self.beside += [one for one in (*looked, *tries.beside) if one not in (mend, *self.beside)]
                     return [self._as_told(mend, looked)]
