@@ -12,7 +12,7 @@ from gradekit.interpreter.tile_values import ValueKind, fitted
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.repair.work import Limit, Turn
-from gradekit.source.kernel import ACCESSES, counter_of, counts_steps, head_of, without_conversions
+from gradekit.source.kernel import ACCESSES, counter_of, counts_steps, head_of, target_of, without_conversions
 from gradekit.submission.parsed_source import called, shown
 
 _WRAPS = (
@@ -136,19 +136,15 @@ def _masks(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
 
 
 def _bounds(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
-    """Conditions that are comparisons of this function's indices: with what any index is compared with, and with each
-    other, as a causal mask has it; spread over a tile."""
+    """Conditions that are comparisons of this function's indices: with lengths, and with each other, as a causal mask
+    has it; spread over a tile."""
     wanted, names = site.kind(node), site.names(node)
     if wanted is None or len(wanted.shape) == 0:
         return
-    indices = [(name, names[name].shape) for name in site.kernel.indices if name in names]
-    every = dict.fromkeys(bound for bounds in site.kernel.bounds.values() for bound in bounds)
-    spread = {name: one for name, shape in indices if (one := fitted(name, shape, wanted.shape)) is not None}
     kind = ValueKind("condition", wanted.shape)
-    known = [one for one in every if {n.id for n in ast.walk(_tree(one)) if isinstance(n, ast.Name)} <= names.keys()]
-    own = {name: [one for one in site.kernel.bounds.get(name, known) if one in known] for name in spread}
-    yield from ((f"({one} < {length})", kind) for name, one in spread.items() for length in own[name])
+    yield from ((f"({one})", kind) for one in _below_lengths(site, names, wanted))
     if len(wanted.shape) == 2:
+        indices = [(name, names[name].shape) for name in site.kernel.indices if name in names]
         rows, columns = (
             [f"{name}{form}" for name, shape in indices if shape == (wanted.shape[axis],)]
             for axis, form in ((0, "[:, None]"), (1, "[None, :]"))
@@ -157,6 +153,17 @@ def _bounds(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]
         flags = _flags(site, node)
         yield from ((f"({pair})", kind) for pair in pairs if not flags)
         yield from ((f"(({pair}) | ({flag} == 0))", kind) for pair in pairs for flag in flags)
+
+
+def _below_lengths(site: ChangeSite, names: Mapping[str, ValueKind], wanted: ValueKind) -> Iterator[str]:
+    """Indices, spread over a tile, each less than what bounds it, or where nothing does than what bounds any, or a length."""
+    every = dict.fromkeys([*itertools.chain(*site.kernel.bounds.values()), *map(str, site.kernel.lengths)])
+    known = [one for one in every if {n.id for n in ast.walk(_tree(one)) if isinstance(n, ast.Name)} <= names.keys()]
+    known = [one for one in known if one not in site.kernel.lengths or site.role(one) == "length"]
+    for name in (one for one in site.kernel.indices if one in names):
+        if (spread := fitted(name, names[name].shape, wanted.shape)) is not None:
+            own = site.kernel.bounds.get(name, known)
+            yield from (f"{spread} < {length}" for length in own if length in known)
 
 
 def _known(site: ChangeSite, node: ast.AST) -> Mapping[str, Any]:
@@ -180,21 +187,13 @@ def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -
     every = [one for one in site.comparisons if one is not node]
     compared = [site.source.of(one) for one in every if site.kernel.names(one) <= names.keys()]
     compared += [text for one in every for text in _of_other_names(site, one, names)]
-    compared += _of_free_indices(site, names, kind)
+    compared += _below_lengths(site, names, kind) if kind.shape else ()
     text = site.source.operand(node)
     whole, place = shown(site.source.of(node)), site.context(node)
     for one in dict.fromkeys([*filter(None, known), *(f"({text})" for text in compared)]):
         if one != text:
             says = words("condition", it=whole, place=place, new=shown(one))
             yield site.change(ChangeKind.CONDITION, node, f"({text} & {one})", says, 1)
-
-
-def _of_free_indices(site: ChangeSite, names: Mapping[str, ValueKind], kind: ValueKind) -> Iterator[str]:
-    """Indices that nothing bounds, each less than a length."""
-    free = [name for name in site.kernel.indices if name in names and name not in site.kernel.bounds]
-    spread = filter(None, (fitted(name, names[name].shape, kind.shape) for name in free))
-    lengths = [name for name in site.kernel.lengths if site.role(name) == "length"]
-    yield from (f"{one} < {length}" for one, length in itertools.product(spread, lengths))
 
 
 def _of_other_names(site: ChangeSite, node: ast.Compare, names: Mapping[str, ValueKind]) -> Iterator[str]:
@@ -206,10 +205,11 @@ def _of_other_names(site: ChangeSite, node: ast.Compare, names: Mapping[str, Val
 
 
 def _kind_of_access(site: ChangeSite, node: ast.expr) -> ValueKind | None:
-    """The kind of what is loaded where an expression is the mask: it may bound one dimension alone."""
+    """The kind of the address where an expression is the mask, or is given its name: it may bound one dimension alone."""
     parent = site.kernel.parents.get(node)
-    is_mask = isinstance(parent, ast.keyword) and parent.arg == "mask"
-    return site.kind(site.kernel.parents[parent]) if is_mask and parent is not None else None
+    name = target_of(parent) if isinstance(parent, ast.Assign) else ""
+    is_mask = lambda mask: mask is node or name != "" and getattr(mask, "id", "") == name
+    return next((site.kind(one.address) for one in site.kernel.accesses if is_mask(one.mask)), None)
 
 
 def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple[str, str, bool]) -> Iterator[Change]:
