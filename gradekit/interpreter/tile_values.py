@@ -278,9 +278,12 @@ class TileMemory:
 
     @property
     def in_vain(self) -> tuple[int, int]:
-        """How many of a thousand programs of a launch store nothing: of a grid that is too large along one axis, the
-        share stays when it grows along another; and how many elements are stored that another has stored."""
-        return 1000 * int(self._idle.sum()) // len(self._idle), self._again
+        """How many of a thousand programs of a launch store nothing that no other does: of a grid that is too large along
+        one axis, the share stays when it grows along another; and how many elements are stored that another has stored."""
+        idle = self._idle.clone()
+        for writers in self._writers.values():
+            idle[writers[writers >= 0]] = False
+        return 1000 * int(idle.sum()) // len(idle), self._again
 
     def _note(self, storage: int, flat: Tensor, offsets: Tensor, mask: Tensor | None, is_added: bool = False) -> None:
         """Notes which programs store, and where; of several copies, where programs are to store alone."""
@@ -288,8 +291,8 @@ class TileMemory:
             return
         program = torch.arange(len(self._idle)).reshape(-1, *(1 for _ in offsets.shape[1:])).expand(offsets.shape)
         offsets, program = (offsets, program) if mask is None else (offsets[mask], program[mask])
-        self._idle[program] = False
         if is_added:
+            self._idle[program] = False
             return
         if storage not in self._writers:
             self._writers[storage] = torch.full((flat.numel(),), -1)

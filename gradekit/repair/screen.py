@@ -444,7 +444,7 @@ _STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "
 def is_of_an_index(change: Change, site: ChangeSite) -> bool:
     """Whether it changes a whole number: in a kernel that feeds another, that may only work around a mistake."""
     kind = site.kind(change.node)
-    is_as_likely = change.kind in (ChangeKind.IDLE, ChangeKind.NAME, ChangeKind.OPERATOR)
+    is_as_likely = change.kind in (ChangeKind.IDLE, ChangeKind.NAME)
     return kind is not None and kind.of == "integer" and not is_as_likely
 
 

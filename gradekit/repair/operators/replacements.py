@@ -190,6 +190,9 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         role = "operation-masks" if are_conditions else "operation-less" if other == "-" else "operation"
         says = words(role, it=whole, new=other, old=op)
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", says)
+    if op == "*" and kind is not None and kind.of == "float" and len(kind.shape) == 2 and kind == site.kind(node.right):
+        new = f"tl.dot({site.source.of(node.left)}, {site.source.of(node.right)})"
+        yield site.change(ChangeKind.FUNCTION, node, new, words("operation-product", it=whole))
     yield from _clamped(site, node, op)
     yield from _by_an_idle_number(site, node, op)
     yield from _of_other_names(site, node)

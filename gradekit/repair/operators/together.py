@@ -14,7 +14,7 @@ from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, at
 from gradekit.repair.operators.replacements import RULES
 from gradekit.repair.operators.words import sentence_of, words
 from gradekit.repair.work import Limit, Turn
-from gradekit.source.kernel import target_of
+from gradekit.source.kernel import PointerAccess, counter_of, range_of, target_of
 from gradekit.submission.parsed_source import called, shown
 
 _REPEATED = (
@@ -40,6 +40,7 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
     yield from _by_another_function(site)
     yield from _floors(site)
     yield from _other_axes(site)
+    yield from _bounded_everywhere(site)
     yield from _other_strides(site, walked)
     yield from _of_another_tensor(site, walked)
 
@@ -146,6 +147,45 @@ def _with_part_of(site: ChangeSite, node: ast.expr, like: ast.expr) -> str:
     if isinstance(node, ast.Call) and isinstance(like, ast.Call) and called(node) != called(like):
         return f"{called(like)}{site.source.of(node).removeprefix(site.source.of(node.func))}"
     return site.source.of(like)
+
+
+def _bounded_everywhere(site: ChangeSite) -> Iterator[Change]:
+    """`k < K` for an index in the masks of all accesses whose place depends on it, where several lack that."""
+    for name in site.kernel.indices:
+        mine = [(one, form) for one in site.kernel.accesses if (form := site.kernel.atoms(one.address).get(name))]
+        for end in _ends(site, name):
+            every = dict.fromkeys(change for one, form in mine if (change := _bounded(site, one, name, form, end)))
+            in_masks = sorted(every, key=lambda one: (isinstance(one.node, ast.Call), one.new == end))
+            if len(in_masks) > 1 and not isinstance(in_masks[0].node, ast.Call):
+                yield at_once(in_masks)
+
+
+def _ends(site: ChangeSite, name: str) -> Iterator[str]:
+    """How far an index may go: where the loop ends that it counts in, what it is compared with, the lengths."""
+    behind = site.kernel.origins(ast.Name(name, ast.Load()))
+    ranges = [range_of(loop)[:2][-1:] for loop in site.kernel.loops if counter_of(loop) in behind]
+    loaded = [end.id for ends in ranges for end in ends if isinstance(end, ast.Name)]
+    lengths = [one for one in site.kernel.lengths if site.role(one) == "length"]
+    yield from dict.fromkeys([*loaded, *site.kernel.bounds.get(name, ()), *lengths])
+
+
+def _bounded(site: ChangeSite, access: PointerAccess, name: str, form: str, end: str) -> Change | None:
+    """`form < end` in the mask of an access, for what it compares the index with; None where it has that."""
+    wanted = f"{form} < {end}"
+    if access.mask is None:
+        new = f"{site.source.of(access.call)[:-1]}, mask={wanted}{', other=0' * access.is_load})"
+        return site.change(ChangeKind.CONDITION, access.call, new, ("", ""), 1)
+    mask = site.kernel.resolved(access.mask)
+    has = [one for one in ast.walk(mask) if isinstance(one, ast.Compare) and name in site.kernel.names(one.left)]
+    if any(site.source.of(one).endswith(f"< {end}") for one in has):
+        return None
+    whole, place = shown(site.source.of(mask)), site.context(mask)
+    if upper := [one for one in has if isinstance(one.ops[0], ast.Lt) and len(one.ops) == 1]:
+        it = shown(site.source.of(upper[0].comparators[0])).strip("`")
+        told = words("condition-bound", name=name, it=it, new=end)
+        return site.change(ChangeKind.CONDITION, upper[0].comparators[0], end, told, 1)
+    told = words("condition", it=whole, place=place, new=shown(f"({wanted})"))
+    return site.change(ChangeKind.CONDITION, mask, f"({site.source.operand(mask)} & ({wanted}))", told, 1)
 
 
 def _repeated(site: ChangeSite, group: list[ast.stmt]) -> Iterator[Change]:
