@@ -278,8 +278,8 @@ class TileMemory:
 
     @property
     def in_vain(self) -> tuple[int, int]:
-        """How many of a thousand programs of a launch store nothing that no other does: of a grid that is too large along
-        one axis, the share stays when it grows along another; and how many elements are stored that another has stored."""
+        """How many of a thousand programs of a launch store nothing that no other does: of a grid that is too large
+        along one axis, the share stays when it grows along another; and how many elements several store."""
         idle = self._idle.clone()
         for writers in self._writers.values():
             idle[writers[writers >= 0]] = False

@@ -29,13 +29,14 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.course.edits import edited
+from gradekit.submission.parsed_source import meaning
 from tests import right
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "corpus"
 
 
-_PATTERN = re.compile(r"Every element is|Just those|Within a row all|Only the first|(n)?ever written|loads elements outside of|still goes past the end of")
+_PATTERN = re.compile(r"Every element is|Just those|Within a row all|Only the first|(n)?ever written|loads elements outside of|The first (NaN|infinity) is made|still goes past the end of")
 """Sentences of diagnoses that tell what all wrong elements have in common, and blame nothing."""
 
 
@@ -45,6 +46,10 @@ _FIGURES = re.compile(r"At shape [^:]*: .*?expected [^ ]+(\.(?= |$)|$)")
 
 _PLACE = re.compile(r"Something is wrong (in|where|with)")
 """How a diagnosis begins that blames a line, and names no cause: right or wrong by its line."""
+
+
+_AS_TRIED = re.compile(r"line (\d+) as `([^`]+)`")
+"""A line as it was tried, with which examples are right."""
 
 
 class Verdict(StrEnum):
@@ -60,12 +65,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class BeginnersMistake:
-    """One mistake: the wrong submission's `text`, and what its report must say and point at."""
+    """One mistake: the wrong submission's `text`, the `right` one's, and what its report must say and point at."""
 
     assignment: str
     name: str
     title: str
     text: str
+    right: str
     words: tuple[str, ...]
     pieces: tuple[str, ...]
     held_out: bool
@@ -77,9 +83,18 @@ class BeginnersMistake:
         return frozenset(number for number, line in numbered if any(piece in line for piece in self.pieces))
 
     def is_named_by(self, check: Mapping[str, Any]) -> bool:
-        """Whether a check of a record says the cause, in its message or its hint."""
+        """Whether a check of a record says the cause, in its message or its hint, or shows what stands in the right
+        submission as what was tried."""
         said = f"{_FIGURES.sub('', check['message'])} {check['hint']}"
-        return check["outcome"] == "failed" and all(re.search(word, said, re.IGNORECASE) for word in self.words)
+        is_said = all(re.search(word, said, re.IGNORECASE) for word in self.words)
+        return check["outcome"] == "failed" and (is_said or self._is_given_back_by(check["hint"]))
+
+    def _is_given_back_by(self, hint: str) -> bool:
+        lines = self.text.splitlines()
+        for number, new in _AS_TRIED.findall(hint):
+            old = lines[int(number) - 1]
+            lines[int(number) - 1] = old[: len(old) - len(old.lstrip())] + new
+        return lines != self.text.splitlines() and meaning("\n".join(lines)) == meaning(self.right)
 
     def is_placed_by(self, check: Mapping[str, Any]) -> bool:
         """Whether a check of a record names no cause and blames one of the lines, or none."""
@@ -144,7 +159,7 @@ def read(path: Path) -> Iterator[BeginnersMistake]:
         base = table.get("base", usual)
         text = edited(right.text(base), table["edit"], base)
         pieces = (table["line"],) if isinstance(table["line"], str) else tuple(table["line"])
-        found = BeginnersMistake(path.stem, name, table["title"], text, tuple(table["words"]), pieces, held_out=False)
+        found = BeginnersMistake(path.stem, name, table["title"], text, right.text(base), tuple(table["words"]), pieces, held_out=False)
         if not found.lines:
             raise ValueError(f"{path.stem}: {name}: no line has {' or '.join(pieces)}")
         yield found

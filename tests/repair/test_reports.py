@@ -95,7 +95,7 @@ def check(message: str, line: int | None, **details: Any) -> dict[str, Any]:
     return {"outcome": "failed", "message": message, "hint": "", "source": source, "details": details}
 
 
-MISTAKE = BeginnersMistake("softmax", "m", "Forgets a.", "a = 1\nb = 2\n", ("above|below", "mask"), ("b = ",), False)
+MISTAKE = BeginnersMistake("softmax", "m", "Forgets a.", "a = 1\nb = 2\n", "a = 1\nb = 3\n", ("above|below", "mask"), ("b = ",), False)
 
 
 @pytest.mark.parametrize(("checks", "verdict", "line"), [

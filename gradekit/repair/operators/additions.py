@@ -156,8 +156,8 @@ def _bounds(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]
 
 
 def _below_lengths(site: ChangeSite, names: Mapping[str, ValueKind], wanted: ValueKind) -> Iterator[str]:
-    """Indices, spread over a tile, each less than what bounds it, or where nothing does than what bounds any, or a length."""
-    every = dict.fromkeys([*itertools.chain(*site.kernel.bounds.values()), *map(str, site.kernel.lengths)])
+    """Indices, spread over a tile, each less than what bounds it, or else than what bounds any, or a length."""
+    every = dict.fromkeys([*itertools.chain(*site.kernel.bounds.values()), *site.kernel.lengths])
     known = [one for one in every if {n.id for n in ast.walk(_tree(one)) if isinstance(n, ast.Name)} <= names.keys()]
     known = [one for one in known if one not in site.kernel.lengths or site.role(one) == "length"]
     for name in (one for one in site.kernel.indices if one in names):
@@ -205,7 +205,7 @@ def _of_other_names(site: ChangeSite, node: ast.Compare, names: Mapping[str, Val
 
 
 def _kind_of_access(site: ChangeSite, node: ast.expr) -> ValueKind | None:
-    """The kind of the address where an expression is the mask, or is given its name: it may bound one dimension alone."""
+    """The kind of the address where an expression is the mask, or is given its name: it may bound one dimension."""
     parent = site.kernel.parents.get(node)
     name = target_of(parent) if isinstance(parent, ast.Assign) else ""
     is_mask = lambda mask: mask is node or name != "" and getattr(mask, "id", "") == name

@@ -27,9 +27,12 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
     says = _use_of_a_name(site, node)
     of = "pointer" if mine.of.startswith("pointer") else mine.of
     is_for_this = node.id in site.kernel.values and site.kernel.uses.get(node.id) == 1
+    parent = site.kernel.parents.get(node)
+    is_count = isinstance(getattr(parent, "op", None), (ast.FloorDiv, ast.Mod)) and site.role(node.id) != "stride"
     here = site.kernel.names(site.kernel.statement(node))  # of names that have one value, those are likelier
     for name, kind in sorted(site.names(node).items(), key=lambda one: one[0] not in here):
-        if is_for_this and not site.is_idle(name) or site.is_number(name, node):
+        is_by_stride = is_count and site.role(name) == "stride"  # which may be 1, and nothing is counted in strides
+        if is_for_this and not site.is_idle(name) or site.is_number(name, node) or is_by_stride:
             continue  # what is computed for this place alone would be of no use
         is_divisor = not mine.shape and kind.of == "float" and _divides_values(site, node)
         if name != node.id and (kind.of.startswith(of) or is_divisor) and kind.shape == mine.shape:
