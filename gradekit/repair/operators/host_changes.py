@@ -265,7 +265,7 @@ def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:
 
 def _of_grids(site: HostSite) -> Iterator[Change]:
     """As many programs along an axis of a grid as a size counts, or as it has tiles of a constant that the launch
-    gives."""
+    gives, or as many for each of another size."""
     draft, places = draft_of(site.source.text), {site.source.span(node): node for node in site.nodes}
     for launch in draft.launches if draft is not None else ():
         whole = {name: value for name, value in launch.given.items() if _kind(site.value(value)) == "size"}
@@ -277,8 +277,8 @@ def _of_grids(site: HostSite) -> Iterator[Change]:
         for axis, node in ((axis, places.get(site.source.span(part))) for axis, part in parts):
             if node is None:
                 continue
-            known = (name for name, value in site.names(node).items() if _kind(value) == "size")
-            for new in dict.fromkeys([*counts, *known]):
+            known = [name for name, value in site.names(node).items() if _kind(value) == "size"]
+            for new in dict.fromkeys([*counts, *known, *(f"{name} * {site.source.operand(node)}" for name in known)]):
                 says = words("programs", it=shown(site.source.of(node)), axis=axis, new=new)
                 yield site.change(ChangeKind.STEP, node, new, says)
 
