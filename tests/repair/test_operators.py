@@ -90,3 +90,31 @@ def test_an_operator_of_host_code_restores_its_example(name: str) -> None:
     assert walked.walk is not None
     made = restored(text, host_changes(HostSite(source, walked.walk)))
     assert meaning(WEIGHTS) in map(meaning, made)
+
+
+TILES = HEAD + '''
+@triton.jit
+def tiles_kernel(x_ptr, v_ptr, out_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    m = tl.arange(0, BM)
+    n = tl.arange(0, BN)
+    rows = m[:, None] < M
+    x = tl.load(x_ptr + m[:, None] * N + n[None, :], mask=m[:, None] < N, other=0.0)
+    v = tl.load(v_ptr + m[:, None] * N + n[None, :], mask=rows, other=0.0)
+    tl.store(out_ptr + m[:, None] * N + n[None, :], x * v, mask=rows & (n[None, :] < N))
+
+
+def entry(x, v):
+    out = torch.empty_like(v)
+    tiles_kernel[(1,)](x, v, out, v.shape[0], v.shape[1], BM=8, BN=8)
+    return out
+'''
+
+
+@pytest.mark.parametrize("together", [
+    ["((m[:, None] < N) & (n[None, :] < N))", "((m[:, None] < M) & (n[None, :] < N))"],
+    ["((m[:, None] < M) & (n[None, :] < N))"], ["tl.dot(x, v)"],
+])  # fmt: skip
+def test_masks_of_tiles_get_the_bound_that_they_lack_alone_and_together(together: list[str]) -> None:
+    draft = Draft(TILES)
+    site = ChangeSite(draft.kernels[0], replay(draft.source).begun["tiles_kernel"].watched)
+    assert together in [[part.new for part in change.parts] for change in changes_of(site)]
