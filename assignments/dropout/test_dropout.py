@@ -121,9 +121,13 @@ def assert_same(one, other, message):
 
 
 def distances(submission):
-    """How far apart two seeds may be the same, or the same moved by some places: numbers that the submission counts by."""
-    numbers = {int(digits) for digits in re.findall(r"\b\d[\d_]*\b", submission.text)}
-    return sorted(number for number in numbers if 64 < number < 2**30)[-6:]
+    """How far apart two seeds may be the same, or the same moved by some places: numbers that the submission counts by,
+    and what moves a product with one of its odd numbers by 1, modulo 2**32."""
+    digits = re.findall(r"\b(?:0[xX][\da-fA-F_]+|\d[\d_]*)\b", submission.text)
+    numbers = {int(one, 16 if "x" in one.lower() else 10) for one in digits}
+    inverse = {pow(number, -1, 2**32) for number in numbers if number % 2 and number > 2**16}
+    counted = sorted(number for number in numbers if 64 < number < 2**30)[-6:]
+    return counted + sorted(step for one in inverse if (step := min(one, 2**32 - one)) > 64)[-6:]
 
 
 def drawn(**said):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from gradekit.engine.branch_coverage import MASKED, SEVERAL
+from gradekit.engine.branch_coverage import MASKED, PART, SEVERAL, WHOLE
 from gradekit.engine.def_use import LOADS
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.value_kinds import BEGUN, CHOSEN, POSITIVE, PROFILES, make
@@ -76,9 +76,11 @@ class KernelInputs:
         return found
 
     def decisions(self) -> Iterator[Decision]:
-        """The ways that the check's kernels can go, and whether a call has."""
+        """The ways that the check's kernels can go, and whether a call has. A mask that has left a part of a tile need
+        not leave all of it: there is nothing more to decide."""
         for branch, seen in self._ways.items():
-            if not branch.is_chance:
+            is_whole = branch.name in MASKED and branch.way == WHOLE
+            if not branch.is_chance and (seen or not is_whole or not self._ways.get(replace(branch, way=PART))):
                 yield branch.line, f"{branch.says()} (column {self._first[branch].column})", seen
         yield from ((want.line, want.says(), met) for want, met in self._met.items())
 
