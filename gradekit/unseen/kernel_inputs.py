@@ -76,8 +76,7 @@ class KernelInputs:
         return found
 
     def decisions(self) -> Iterator[Decision]:
-        """The ways that the check's kernels can go, and whether a call has. A mask that has left a part of a tile need
-        not leave all of it: there is nothing more to decide."""
+        """The ways that the check's kernels can go, and whether a call has; a part of a tile stands for all of it."""
         for branch, seen in self._ways.items():
             is_whole = branch.name in MASKED and branch.way == WHOLE
             if not branch.is_chance and (seen or not is_whole or not self._ways.get(replace(branch, way=PART))):

@@ -345,10 +345,8 @@ def _entry(draws: Draws) -> tuple[str, bool]:
 def stretched(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> TracedForm:
     """The call with these sizes, its tensors row by row in memory."""
     shapes = [shape_of(tensor, sizes, rank_of(draws, form)) for tensor in draws.tensors]
-    views = [
-        replace(view, shape=shape, stride=row_major(shape), offset=0)
-        for view, shape in zip(form.views, shapes, strict=False)
-    ]
+    pairs = zip(form.views, shapes, strict=False)
+    views = [replace(view, shape=shape, stride=row_major(shape), offset=0) for view, shape in pairs]
     left = iter(views)
     args = tuple(next(left) if isinstance(arg, View) else arg for arg in form.args)
     return replace(form, key="", args=args, upstream=next(left, None))
