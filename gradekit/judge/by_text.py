@@ -274,6 +274,12 @@ def right_alone(text: str) -> Diagnosis | None:
     )  # fmt: skip
 
 
+def keeps(text: str) -> bool:
+    """Whether host code keeps something for later calls: what tuners keep is known, and run for each call."""
+    lines = text.split("\n")
+    return any("autotune" not in lines[number - 1] for number in keeping(text))
+
+
 def keeping(text: str) -> Iterator[int]:
     """Lines at which something is kept for later calls: in a name of the module, by a tuner or a cache of results."""
     try:

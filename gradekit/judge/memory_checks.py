@@ -209,11 +209,13 @@ def assert_growth(
 
 
 def _hold_bytes(domain: EntryDomain, entry: Traced, args: Sequence[Any], sizes: Mapping[str, int]) -> None:
-    """Raises Failure where a call allocates too much that has the largest size that is promised, or all of them, one
-    of any length: a bound that is a sum is broken where neither part is large beside the other."""
-    most = {name: domain.sizes[name].most for name in sizes}
-    steps = [{**most, name: TIMES**n} for name in most for n in range(most[name].bit_length() // 2)]
-    for larger in [*({name: size} for name, size in most.items()), most, *steps]:
+    """Raises Failure where a call allocates too much that has the largest size that is promised, or all of them, or the
+    smallest, one of any length: a bound that is a sum is broken where neither part is large beside the other, or both
+    are small."""
+    most, least = ({name: getattr(domain.sizes[name], end) for name in sizes} for end in ("most", "least"))
+    each = [(name, TIMES**n) for name in most for n in range(most[name].bit_length() // 2)]
+    steps = [{**others, name: size} for others in (least, most) for name, size in each]
+    for larger in [*({name: size} for name, size in most.items()), least, most, *steps]:
         one = {**sizes, **larger}
         if not domain.within(one):
             continue

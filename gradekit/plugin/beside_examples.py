@@ -30,7 +30,7 @@ from gradekit.findings import Cause, Kind
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input, values_of, with_other_values
 from gradekit.inputs.value_kinds import FAR
-from gradekit.judge.by_text import keeping
+from gradekit.judge.by_text import keeps
 from gradekit.judge.compare import assert_close
 from gradekit.judge.evidence import UPSTREAM, Diagnosis
 from gradekit.judge.failure import Failure
@@ -483,8 +483,7 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
         alike.sort(key=_size)
         calls = _spread(alike[: 2 * Limit.AGAIN], Limit.AGAIN)[::-1]
         strided = sorted(alike, key=_strides_of_upstream, reverse=True)[: Limit.AGAIN] if wanted else calls
-        keeps = any(kept_memory(seen.program) for seen, _ in alike) or bool(keeping(subject.submission.text))
-        for number, way in enumerate(related.ways_of(calls[0][0], names, keeps) if calls else ()):
+        for number, way in enumerate(related.ways_of(calls[0][0], names, keeps=True) if calls else ()):
             of_layouts = [*_in_each_layout(alike)] if way.name == related.TWICE else []
             mine = calls if way.name else strided
             for seen, expected in of_layouts or [mine[number % len(mine)]]:
@@ -581,13 +580,14 @@ def _spread(found: Sequence[Any], most: int) -> list[Any]:
 
 
 def _assert_new_results(subject: Subject) -> None:
-    """A check that claims that results are new tensors also says so of calls that were made before. Raises Failure
-    where the second result of a call lies where the first lay."""
-    full = [form for form in subject.forms.values() if all(arg.numel for arg in form.args if isinstance(arg, View))]
-    forms = _spread(full, Limit.LOOKED_AT_AGAIN)
-    often = [replace(form, way="often") for form in forms if not form.wanted]
-    for form in [*forms, *(often or forms)[-1:]]:
-        assert_result_is_new(subject.retraced(form), gradients=bool(form.wanted))
+    """A check that claims that results are new tensors also says so of calls that were made before: of the smallest,
+    the largest and some between, or of all where host code keeps something. Raises Failure where the result of a call
+    lies where an earlier one lay."""
+    sizes = {form: [arg.numel for arg in form.args if isinstance(arg, View)] for form in subject.forms.values()}
+    full = sorted((form for form in sizes if all(sizes[form])), key=lambda form: sum(sizes[form]))
+    for form in full if keeps(subject.submission.text) else _spread(full, Limit.LOOKED_AT_AGAIN):
+        again = subject.retraced(form if form.wanted else replace(form, way="often"))
+        assert_result_is_new(again, gradients=bool(form.wanted))
 
 
 # --- what a memory check proves beside its examples: for all sizes that the assignment promises -----------------------

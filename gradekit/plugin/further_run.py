@@ -15,7 +15,7 @@ from gradekit.findings import Outcome
 from gradekit.inputs.covering import Row
 from gradekit.inputs.draws import Call, Draws
 from gradekit.inputs.spec import Input
-from gradekit.judge.by_text import keeping
+from gradekit.judge.by_text import keeps
 from gradekit.judge.by_value import TO_FLOAT32
 from gradekit.judge.failure import Failure
 from gradekit.origins import Explored
@@ -59,8 +59,7 @@ class FurtherInputs:
         self._asks = bool(_ASKS_LAYOUT.search(subject.submission.text))
         self._asks_wanted = "needs_input_grad" in subject.submission.text
         self._names = {name: [a.name for a in entry.arguments] for name, entry in subject.assignment.domain.items()}
-        lines = subject.submission.text.split("\n")  # what tuners keep is known, and run for each call
-        self._keeps = any("autotune" not in lines[number - 1] for number in keeping(subject.submission.text))
+        self._keeps = keeps(subject.submission.text)
         self._stretches, self._longest = LongDimensions(checks), LongestCalls(subject, checks)
         self._checks = checks
         self._first = first_of(checks, lambda check, draws: [kind_of(check, draws), *_far(draws)])

@@ -205,9 +205,9 @@ class Recorder:
         self.steps, self._inputs = [], {}
         self._forget_dead()
 
-    def remembers(self, numbers: Container[int]) -> bool:
-        """Whether one of these storages is still alive, once the call that made them is over."""
-        return any(storage.number in numbers for storage in self._known.values())
+    def remembered(self, numbers: Container[int]) -> set[int]:
+        """Which of these storages are still alive, once the calls that made them are over."""
+        return {storage.number for storage in self._known.values() if storage.number in numbers}
 
     def _forget_dead(self) -> None:
         # one reference is the one in `keep`

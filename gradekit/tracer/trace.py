@@ -190,16 +190,20 @@ class CallTracer:
         return [one if place in changed else value for place, (one, value) in enumerate(zip(made, values, strict=True))]
 
     def _called_often(self, function: Any, args: Sequence[Argument]) -> tuple[list[torch.Tensor], list[Any]]:
-        """The arguments of one more call, once it was made until nothing is left of a result that its caller has given
-        up, or so often that a ring of results that are kept has begun anew."""
+        """The arguments of one more call, once it was made until no further one leaves more results that the caller has
+        given up: a ring of results that are kept has begun anew then."""
+        kept, most, in_vain = set[int](), 0, 0
         for _ in range(MOST_KEPT_RESULTS):
             _, values = self._begin(args)
             with self.mask, self.steps:
                 result = function(*values)
-            views = [view for view in self._results(result)[1] if isinstance(view, View)]
+            kept |= {view.storage for view in self._results(result)[1] if isinstance(view, View)}
             del values, result
             self.recorder.finish()
-            if not self.recorder.remembers({view.storage for view in views}):
+            kept = self.recorder.remembered(kept)
+            in_vain = 0 if len(kept) > most else in_vain + 1
+            most = max(most, len(kept))
+            if in_vain == CALLS_IN_VAIN:
                 break
         return self._begin(args)
 
@@ -372,12 +376,13 @@ def _whole(tensor: torch.Tensor) -> torch.Tensor:
 
 NO_GRADIENTS, INFERENCE, VIEWS, RESULTS, TWICE = "no gradients", "inference", "views", "results", "backward twice"
 APART = "each gradient apart"
-CHANGED, AFTER, OFTEN, MOST_KEPT_RESULTS = "changed in place", "after another", "often", 1 << 10
+CHANGED, AFTER, OFTEN = "changed in place", "after another", "often"
+CALLS_IN_VAIN, MOST_KEPT_RESULTS = 3, 1 << 10
 """Ways of calling an entry that a model may choose, and that must not change what it gives: under torch.no_grad(), with
 inputs that could have gradients; in torch.inference_mode(); with inputs that need gradients and are views of leaves, or
 results of operations; with the backward pass made twice, of one graph that is retained; with each gradient wanted alone
 in a call before it; with the tensors of an earlier call, whose values have changed since; after a call with others;
-after at most MOST_KEPT_RESULTS calls, if earlier results are kept."""
+after CALLS_IN_VAIN calls, or at most MOST_KEPT_RESULTS where more and more of their results are kept."""
 
 
 def forward_mode(way: str, values: Sequence[Any]) -> Any:
