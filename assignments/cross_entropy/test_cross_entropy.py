@@ -106,7 +106,7 @@ def test_memory(submission, call):
 
 
 @points(5, kind="memory", handout="No second matrix")
-@given(call=calls(LOSS, sizes={"M": [20, 30], "V": [60, 700, 900]}))
+@given(call=calls(LOSS, sizes={"M": [1, 20, 30], "V": [1, 60, 700, 900]}))
 def test_no_second_matrix(submission, call):
     """Allocates far less than the logits: no matrix of probabilities"""
     logits, labels = call

@@ -1,7 +1,7 @@
 """Kinds of values for boxes: the last dimension holds left, top, right and bottom, in that order.
 
-Real boxes are at least 1 wide and high, and end below 130, or as many times that as they are larger or smaller. Where the last
-dimension is not 4, the values are coordinates, and make no boxes.
+Real boxes are at least 1 wide and high, and end below 130, or as many times that as they are larger or smaller, or at
+the largest coordinates. Where the last dimension is not 4, the values are coordinates, and make no boxes.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def of_four(make: Profile) -> Profile:
 @value_kind("boxes")
 @of_four
 def boxes(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Boxes anywhere, in steps of 2**-15; behind the first four in larger ones: coordinates may be up to a million."""
-    return _anywhere(shape, generator) * _growing(shape, dtype)
+    """Boxes anywhere, in steps of 2**-15; behind the first four in larger ones, up to a million."""
+    return _grown(_anywhere(shape, generator), dtype)
 
 
 @value_kind("boxes_between")
 @of_four
 def boxes_between(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Boxes half a step beside those of `boxes`: in float32 no sides coincide, so that gradients are unique."""
-    return (_anywhere(shape, generator) + 2.0**-16) * _growing(shape, dtype)
+    return _grown(_anywhere(shape, generator) + 2.0**-16, dtype)
 
 
 @value_kind("boxes_even")
@@ -150,10 +150,13 @@ def _anywhere(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tenso
     return torch.cat([corner, corner + size], dim=-1) / (1 << 15)
 
 
-def _growing(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """A power of two for each box, a larger one after every four boxes: from 1 to 4096, in float16 to 256."""
-    number = torch.arange(math.prod(shape[:-1])).reshape(*shape[:-1], 1)
-    return 2.0 ** ((number // 4 % 8) * (8 if dtype is torch.float16 else 12) // 7)
+def _grown(boxes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The boxes times a power of two, a larger one after every four of them: from 1 to 4096, in float16 to 256. The
+    largest are moved to where they end just below the largest coordinate that is promised."""
+    steps, end = (8, 65_280) if dtype is torch.float16 else (12, 1_000_000)
+    number = torch.arange(math.prod(boxes.shape[:-1])).reshape(*boxes.shape[:-1], 1)
+    times = 2.0 ** ((number // 4 % 8) * steps // 7)
+    return boxes * times + (times == 2**steps) * (end - 129 * 2**steps)
 
 
 def _drawn(below: int, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

@@ -231,7 +231,7 @@ def test_memory(submission, call):
 
 
 @points(7, kind="structure", handout="at most 12 bytes for each box")
-@given(call=drawn([REAL], sizes={"B": [1, 8], "N": [100, 256, 400]}, layouts=PLAIN))
+@given(call=drawn([REAL], sizes={"B": [1, 8], "N": [1, 100, 256, 400]}, layouts=PLAIN))
 def test_native_dtypes(submission, call):
     """Casts in registers: no copy of the inputs, nor changes to them"""
     result = submission.giou_loss(*call)

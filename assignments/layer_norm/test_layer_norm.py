@@ -43,7 +43,7 @@ TRAINED = calls(
 NORMAL = {"x": ["normal"], "weight": ["normal"], "bias": ["normal"]}
 VIEWS = {"sizes": {"M": [1, 32, 150], "N": [1, 32, 100]}, "values": NORMAL}
 ANY_VIEW = calls(LAYER_NORM, **VIEWS, upstream=["normal"])
-FRUGAL = calls(LAYER_NORM, sizes={"M": [1, 30], "N": [8, 64, 300]}, layouts=PLAIN, values=NORMAL, upstream=["normal"])
+FRUGAL = calls(LAYER_NORM, sizes={"M": [1, 30], "N": [1, 64, 300]}, layouts=PLAIN, values=NORMAL, upstream=["normal"])
 
 
 def layer_norm(x, weight, bias, eps=1e-5):

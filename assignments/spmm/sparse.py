@@ -95,6 +95,26 @@ def nan_row(shape, dtype, generator):
     return values
 
 
+@value_kind("nan_each")
+def nan_each(shape, dtype, generator):
+    """As `normal`, but one element of each column, in any row, is NaN."""
+    values = make("normal", shape, dtype, generator).clone()
+    if len(values):
+        places = torch.randint(0, len(values), shape[1:], generator=generator)
+        values[places, torch.arange(shape[1])] = math.nan
+    return values
+
+
+@value_kind("zero_runs")
+def zero_runs(shape, dtype, generator):
+    """As `normal`, but for stretches of zeros, of 1 to 300 elements, with as many between them."""
+    values = make("normal", shape, dtype, generator).clone()
+    lengths = (300 ** torch.rand(max(len(values), 1), generator=generator)).int()
+    run = torch.searchsorted(lengths.cumsum(0), torch.arange(len(values)), right=True)
+    values[run % 2 == 0] = 0
+    return values
+
+
 def some(count, of, rows, generator):
     """For each of `rows` rows, `count` different numbers below `of`, ascending: one from each of `count` equal stretches
     where they are few."""

@@ -27,7 +27,10 @@ SPMM = domain_of(__file__)["spmm"]
 PLAIN = ("contiguous",)
 VIEWS = ("contiguous", "offset", "transposed", "sliced_columns", "every_second", "expanded")
 AROUND_TILES = [1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 200, 255, 257]
-BESIDE_NAN = {"nan_row": [("integers", "nan_row"), ("zeros", "nan_row"), ("nan_row", "normal")]}
+BESIDE_NAN = {
+    "nan_row": [("integers", "nan_row"), ("zeros", "nan_row"), ("nan_row", "normal")],
+    "zero_runs": [("zero_runs", "nan_each")],
+}
 ALL_PATTERNS = tuple(name for name in sparse.PATTERNS if name != "stairs")
 
 
@@ -99,7 +102,14 @@ def test_one_long_row(submission, call):
 
 
 @points(8, handout="The lanes past the row's end then gather row 0 of dense")
-@given(call=drawn(["full"], {"M": [1, 20], "K": AROUND_TILES, "N": [1, 64, 129, 600]}, dtypes=["float32", "float16"]))
+@given(
+    call=drawn(
+        ["full"],
+        {"M": [1, 20], "K": AROUND_TILES, "N": [1, 64, 129, 600]},
+        ("normal", "zero_runs"),
+        dtypes=["float32", "float16"],
+    )
+)
 def test_boundary_sizes(submission, call):
     """Is right around the size of a tile, in columns and in elements"""
     assert_close(submission.spmm(*call), expected(*call))

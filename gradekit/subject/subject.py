@@ -229,6 +229,7 @@ class Subject:
         not work here, or the entry asks where its tensors are."""
         self.calls.append(Call(entry, tuple(args)))
         this = call_spec(entry, args)
+        self.forms.setdefault(this.signature, replace(this.form, wanted=wanted))
         if (key := (this.signature, wanted)) not in self._inspections:
             self._inspections[key] = self._loaded().inspect(entry, this.form.args, wanted)
         return _certain(self._inspections[key], self.submission.text)

@@ -1,5 +1,6 @@
 """What one assignment alone has: its kinds of values, its counts of random events, its reference."""
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -114,6 +115,18 @@ def test_stairs_have_rows_of_every_length() -> None:
 def test_a_row_of_nan_is_the_first() -> None:
     values = Input("float32", (4, 3), (3, 1), 0, "nan_row").tensor()
     assert values.isnan().tolist() == [[n == 0] * 3 for n in range(4)]
+
+
+def test_one_element_of_each_column_is_nan() -> None:
+    values = Input("float32", (40, 30), (30, 1), 0, "nan_each").tensor()
+    assert values.isnan().sum(0).tolist() == [1] * 30
+
+
+def test_runs_of_zeros_are_as_long_as_several_tiles_and_as_short_as_one_element() -> None:
+    zeros = Input("float32", (20_000,), (1,), 0, "zero_runs").tensor() == 0
+    lengths = {len([*same]) for is_zero, same in itertools.groupby(zeros.tolist()) if is_zero}
+    assert min(lengths) == 1
+    assert 200 < max(lengths) <= 300
 
 
 # --- lengths ---------------------------------------------------------------------------------------------------------
