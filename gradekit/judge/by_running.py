@@ -54,7 +54,7 @@ _ROOT = "see where this number comes from: under a root nothing may be negative"
 
 _OF_NAN = {
     "math.sqrt": _ROOT, "math.rsqrt": _ROOT, "math.log": _LOGARITHM, "math.log2": _LOGARITHM, "0 / 0": _ZERO,
-    "-inf - -inf": "see why both are -inf",
+    "-inf - -inf": "see why both are -inf; only where everything so far is, choose 0 there with tl.where",
     "arith.mulf": "see where the infinity comes from",
 }  # fmt: skip
 _OF_INFINITY = {"math.rsqrt": _ZERO, "arith.divf": _ZERO, "math.log": _LOGARITHM, "math.log2": _LOGARITHM}

@@ -23,8 +23,8 @@ ELSEWHERE = "the mistake may be elsewhere"
 @dataclass
 class Effort:
     """An observer of so many `runs`: by line of a loop, the most `turns` of one program in any; how many elements are
-    `stored` and `loaded`, how many different ones, and how many are never loaded, though they are no part of a result.
-    """
+    `stored` and `loaded`, how many different ones, and how many are never loaded of a storage that others are loaded
+    of and that is no result."""
 
     turns: Counter[int] = field(default_factory=Counter)
     stored: int = 0
@@ -59,9 +59,8 @@ class Effort:
         count = lambda each: sum(places.numel() for places in each.values())
         self.loaded, self.loaded_once = self.loaded + count(loaded), self.loaded_once + count(once[0])
         self.stored, self.stored_once = self.stored + count(stored), self.stored_once + count(once[1])
-        for storage, places in once[1].items():
-            read = once[0].get(storage, places[:0])
-            self.unread += 0 if storage in shown else int((~torch.isin(places, read)).sum())
+        for storage in once[1].keys() & once[0].keys() - shown:  # what nothing loads at all is kept for another call
+            self.unread += int((~torch.isin(once[1][storage], once[0][storage])).sum())
 
 
 @dataclass(frozen=True)

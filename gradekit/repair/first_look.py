@@ -78,8 +78,7 @@ class FirstLook:
         tries.in_part = halves_of([*host.in_part, *screen.in_part()], source)
         on_host = [one for one in on_host if not is_against_names(one, screen.draft)] or on_host
         likelier = not agreeing or any(change.kind < min(one.kind for one in found) for change in on_host)
-        line = lambda mend: mend.line if len(mend.edits) == 1 else 0  # it may be any kernel's
-        copies = [replace(mend, rank=Rank.OF_SEVERAL, line=line(mend)) for mend in mends_each(host.copies, source)]
+        copies = [replace(mend, rank=Rank.OF_SEVERAL) for mend in mends_each(host.copies, source)]
         host_mends, in_kernels = mends_of_host(on_host, source), mends_of(found, source)
         if not agreeing:
             in_kernels = [replace(one, rank=Rank.OF_SEVERAL) for one in in_kernels]
