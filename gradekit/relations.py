@@ -309,14 +309,14 @@ FACTOR = 2.0**17
 """A power of two that float16 does not hold. Gradients are linear: they grow by it, roundings too."""
 
 
-def ways_of(seen: Observation, names: Sequence[str], keeps: bool = False) -> Iterator[Way]:
-    """The ways in which the call of `seen` can be made too; `names` are those of its arguments. Where a submission
-    `keeps` something from call to call, gradients are asked for apart first."""
+def ways_of(seen: Observation, names: Sequence[str], apart: bool = False) -> Iterator[Way]:
+    """The ways in which the call of `seen` can be made too; `names` are those of its arguments. One of them asks for
+    several gradients `apart`, each in a call before it: host code may keep something from call to call."""
     if not seen.wanted:
         yield from FORWARD
         return
-    apart = [APART] if keeps and len(seen.wanted) > 1 else []
-    yield from (Way(way.name, way.says, seen.wanted) for way in (*BACKWARD, *apart))
+    backward = [*BACKWARD, APART] if apart and len(seen.wanted) > 1 else BACKWARD
+    yield from (Way(way.name, way.says, seen.wanted) for way in backward)
     looked_at = None if seen.part is None else seen.wanted[seen.part]
     for size in (1, 2):
         for some in itertools.combinations(seen.wanted, size):

@@ -147,7 +147,8 @@ class AttentionErrors:
         changed = self._reached if self._is_open else p * relative  # a weight that is 0 may become any up to that
         moved = ds.abs().mul_(changed)
         ds.mul_(p)
-        own = self._product(grad, self.v.mT, self.rounding.lost(grad) if self.rounding.is_tf32 else None, dp).mul_(p).add_(self._factor(ds))
+        lost = self.rounding.lost(grad) if self.rounding.is_tf32 else None
+        own = self._product(grad, self.v.mT, lost, dp).mul_(p).add_(self._factor(ds))
         of_delta = self._delta_error(grad, dp)
         dq = times(moved, self.k.abs()) + self._product(ds, self.k, own) + of_delta * times(p, self.k).abs()
         own.addcmul_(p, of_delta)

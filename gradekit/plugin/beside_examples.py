@@ -483,7 +483,7 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
         alike.sort(key=_size)
         calls = _spread(alike[: 2 * Limit.AGAIN], Limit.AGAIN)[::-1]
         strided = sorted(alike, key=_strides_of_upstream, reverse=True)[: Limit.AGAIN] if wanted else calls
-        for number, way in enumerate(related.ways_of(calls[0][0], names, keeps=True) if calls else ()):
+        for number, way in enumerate(related.ways_of(calls[0][0], names, apart=True) if calls else ()):
             of_layouts = [*_in_each_layout(alike)] if way.name == related.TWICE else []
             mine = calls if way.name else strided
             for seen, expected in of_layouts or [mine[number % len(mine)]]:

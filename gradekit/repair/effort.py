@@ -1,5 +1,5 @@
-"""What the kernels of a call do, whatever comes out: a text that is right because it does no more what another does in
-parts, or does one thing many times, hides its mistake."""
+"""How much the kernels of a call do: steps of loops, loads and stores. An edit may make results right because a loop
+ends early, or because work is repeated or wasted; it then hides the mistake, and does not repair it."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Hidden:
-    """What is said of a change that makes results right and is no repair, and the `line` that it is about; 0 for the
-    change's own."""
+class Suspicion:
+    """What is said of an edit that makes results right, but may only hide the mistake, and the `line` that it is about:
+    0 for the line of the edit."""
 
     sentence: str
     hint: str
     line: int = 0
 
 
-def hidden(before: Effort, after: Effort, but: Collection[int]) -> Hidden | None:
-    """What kernels do no more, or too often, with a change that makes results right, `but` in loops of these lines;
-    None where it is nothing, or where calls came to no end before."""
+def suspicion(before: Effort, after: Effort, but: Collection[int]) -> Suspicion | None:
+    """Why an edit that makes results right may only hide the mistake, by what kernels did before it and do after it,
+    `but` for the steps of loops in these lines; None where nothing shows that, or where a call did not end before."""
     if before.runs != after.runs:
         return None
     turns = ((line, most) for line, most in before.turns.items() if line not in but)
@@ -84,14 +84,14 @@ def hidden(before: Effort, after: Effort, but: Collection[int]) -> Hidden | None
     stores, loads = after.stored / max(before.stored, 1), after.loaded / max(before.loaded, 1)
     if once is not None:
         sentence = f"One change makes this right, and leaves the loop in line {once} one step at most in each program."
-        return Hidden(sentence, "the mistake may be in what a step of that loop leaves for the next", once)
+        return Suspicion(sentence, "the mistake may be in what a step of that loop leaves for the next", once)
     if more > 0:
-        return Hidden(f"One change makes this right, and {more} elements are stored that nothing loads.", ELSEWHERE)
+        return Suspicion(f"One change makes this right, and {more} elements are stored that nothing loads.", ELSEWHERE)
     if stores >= 2 and after.stored >= 2 * after.stored_once:
         sentence = f"One change makes this right, and stores {stores:.2g} times as many elements, most of them often."
-        return Hidden(sentence, ELSEWHERE)
+        return Suspicion(sentence, ELSEWHERE)
     too_many = 1.1 if before.loaded <= 1.1 * before.loaded_once else 2  # where each was loaded once, about
     if loads >= too_many and after.loaded_once <= before.loaded_once and after.stored <= before.stored:
         sentence = f"One change makes this right, and loads {loads:.2g} times as many elements, none that is new."
-        return Hidden(sentence, ELSEWHERE)
+        return Suspicion(sentence, ELSEWHERE)
     return None

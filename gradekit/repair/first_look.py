@@ -55,18 +55,18 @@ class FirstLook:
         more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))
         source, clues = screen.draft.source, tries.clues
         is_confirmed = lambda change: self._confirmed(change, source)
-        is_hidden = lambda change: self._is_hidden(change, source)
+        is_suspect = lambda change: self._is_suspect(change, source)
         traits = check.example.traits if check.example is not None else frozenset()
         in_common = lambda one: len(one.traits & traits)
         of_each = {one.check: one for one in sorted((one for one in tries.held() if one.compares), key=in_common)}
         settled = self._settled(screen, sorted(of_each.values(), key=in_common)[-Limit.OF_CHECKS :])
         kernels = clues.kernels, clues.others
-        found = screen.survivors(calls, *kernels, more, clues.astray, is_confirmed, settled, is_hidden)
+        found = screen.survivors(calls, *kernels, more, clues.astray, is_confirmed, settled, is_suspect)
         likeliest = {one: mend for one in found[: 2 * Limit.SURVIVORS] if (mend := mend_of(one, source)) is not None}
         found = [one for one in found if one not in likeliest or not tries.is_by_chance(likeliest[one])]
         if len(found) > 1:
             few = [*likeliest][: Limit.SURVIVORS]
-            found = [one for one in found if one not in few or not is_hidden(one)] or found
+            found = [one for one in found if one not in few or not is_suspect(one)] or found
         agreeing = [one for one in found if not is_against_names(one, screen.draft)]
         found = agreeing or found
         tries.in_part = halves_of(screen.in_part(), source)
@@ -131,9 +131,9 @@ class FirstLook:
             self._ran[example, compared] = shown_by(example, subject, compared)
         return self._ran[example, compared]
 
-    def _is_hidden(self, change: Change, source: ParsedSource) -> bool:
+    def _is_suspect(self, change: Change, source: ParsedSource) -> bool:
         mend = mend_of(change, source)
-        return mend is not None and self._tries.hidden(mend.applied(self._tries.text)) is not None
+        return mend is not None and self._tries.suspicion(mend.applied(self._tries.text)) is not None
 
     def _confirmed(self, change: Change, source: ParsedSource) -> int | None:
         """How many other examples are right with a change, by walks; see `other_checks.confirmed`."""

@@ -17,7 +17,7 @@ from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.repair.by_chance import breaks, chosen_by, leaves_idle, with_another
 from gradekit.repair.clues import clues_of
-from gradekit.repair.effort import Hidden, hidden
+from gradekit.repair.effort import Effort, Suspicion, suspicion
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.other_checks import OtherChecks, alike, is_emptied, with_a_mend
@@ -205,7 +205,7 @@ class MendTries:
 
     def is_no_repair(self, mend: Mend) -> bool:
         """Whether a mend makes examples right by chance, or may only hide a mistake."""
-        return self.is_by_chance(mend) or self.hidden(mend.applied(self.text)) is not None
+        return self.is_by_chance(mend) or self.suspicion(mend.applied(self.text)) is not None
 
     def is_by_chance(self, mend: Mend) -> bool:
         """Whether a mend makes examples right by chance: a call goes wrong with larger inputs, or with another width of
@@ -219,19 +219,28 @@ class MendTries:
                     self.texts.by_chance.add(text)
         return text in self.texts.by_chance
 
-    def hidden(self, text: str) -> Hidden | None:
-        """Why a `text` that makes examples right is no repair: kernels do no more what they did, or do it too often, in
-        the failing example and larger ones; None where nothing shows that. The head of a loop may be changed alone."""
-        if (self.text, text) not in self.texts.hidden and self.check.example is not None:
-            self.texts.hidden[self.text, text] = None
+    def suspicion(self, text: str) -> Suspicion | None:
+        """Why a `text` that makes examples right may only hide the mistake, by what kernels do in the failing example
+        and in larger ones; None where nothing shows that. An edit of a loop's head alone may leave it fewer steps."""
+        if (self.text, text) not in self.texts.suspicions and self.check.example is not None:
+            self.texts.suspicions[self.text, text] = None
             with survived("The look at what kernels do"):
-                compared = sorted((one for one in self.texts.planned if one.compares), key=lambda one: one.elements)
-                examples = [self.check.example, *compared[-Limit.LARGEST :]]
-                before, after = (self.texts.effort(one, examples) for one in (self.text, text))
+                after = self.texts.effort(text, self._telling)
                 lines = enumerate(zip(self.text.splitlines(), text.splitlines(), strict=False), 1)
                 changed = [line for line, (one, other) in lines if one != other]
-                self.texts.hidden[self.text, text] = hidden(before, after, changed[: len(changed) == 1])
-        return self.texts.hidden.get((self.text, text))
+                self.texts.suspicions[self.text, text] = suspicion(self._effort, after, changed[: len(changed) == 1])
+        return self.texts.suspicions.get((self.text, text))
+
+    @cached_property
+    def _telling(self) -> list[Example]:
+        """The failing example, and the largest of those that are planned for any check."""
+        compared = sorted((one for one in self.texts.planned if one.compares), key=lambda one: one.elements)
+        return [*filter(None, [self.check.example]), *compared[-Limit.LARGEST :]]
+
+    @cached_property
+    def _effort(self) -> Effort:
+        """What kernels do in these with the text as it is."""
+        return self.texts.effort(self.text, self._telling)
 
     def _depends_on(self, number: int, text: str) -> bool:
         """Whether examples that are right with a text are wrong where host code has another number, and those that are

@@ -64,14 +64,14 @@ class Screen:
         self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
         more: Iterable[ShownCall] = (), astray: Collection[int] = (), confirmed: Confirmed = lambda change: None,
         settled: Mapping[str, Collection[int]] = MappingProxyType({}),
-        is_hidden: Callable[[Change], bool] = lambda change: False,
+        is_suspect: Callable[[Change], bool] = lambda change: False,
     ) -> list[Change]:  # fmt: skip
         """The changes with which all of the calls are right, the first of which fails; the likelier ones first. Nothing
         where a walk does not give what the calls gave. `kernels` write the wrong result, from what `others` have
         made. `more` calls are asked for one after another while many changes are left; of few, it is asked first
         whether they are `confirmed`. Where accesses go `astray`, or are missing, only what leads to those on these
         lines is changed. Of some kernels there are `settled` lines, which nothing is changed in. Where what is right
-        `is_hidden`, it hides the mistake: then the less likely ones are looked at, too."""
+        `is_suspect`, it may only hide the mistake: then the less likely ones are looked at, too."""
         kernels, others = (kernels, others) if kernels else (others, ())
         self._settled, self._lacks, self._alone = settled, calls[0].lacks, calls[0].alone
         self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
@@ -99,7 +99,7 @@ class Screen:
             kept_back = reserve if is_last or not others else self._work.left // 2
             found += (new := self._found(walked[0], mine, turns, max(reserve, kept_back), of_indices))
             kept = self._held([*kept, *new], also, next_ones, confirmed)
-            if any(one.change.kind in LIKELY and not is_hidden(one.change) for one in kept[: Limit.SURVIVORS]):
+            if any(one.change.kind in LIKELY and not is_suspect(one.change) for one in kept[: Limit.SURVIVORS]):
                 break
             if kept and self._are_confirmed:
                 break

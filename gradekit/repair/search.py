@@ -79,8 +79,8 @@ class Mending:
         self._needed: set[Mend] = set()  # without which the text as it is was wrong in a new process, too
         self._partly: dict[Mend, int] = {}
         self._second: dict[Mend, Mending] = {}
-        self.beside: list[Mend] = []  # what seemed right, too, when a mend was found
-        self.hiding: set[Mend] = set()  # with which everything is right, for something is done no more
+        self.beside: list[Mend] = []  # what else seemed right when a mend was found
+        self.suspect: set[Mend] = set()  # with which everything is right, and which may only hide the mistake
         self._diagnoses: dict[Mend, Diagnosis] = {}
 
     def told(self, mend: Mend, clues: Clues, tries: MendTries) -> Diagnosis | None:
@@ -104,7 +104,7 @@ class Mending:
         each = price(self.text, clues)
         least = self._work.left - max(int(Limit.FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
-        halves, hidden = dict[OtherChecks, Mend](), list[Mend]()
+        halves, suspect = dict[OtherChecks, Mend](), list[Mend]()
         for mend in self._in_turn(clues, lambda: looked.extend(screened(tries, self.work)) or looked):  # type: ignore[func-returns-value]
             if OtherChecks.AS_BEFORE in halves and mend not in looked:
                 continue
@@ -116,13 +116,13 @@ class Mending:
                 continue
             held = self._held(mend, tries, each, clues)
             if held is OtherChecks.ALL:
-                why = None if mend in self._right else tries.hidden(mend.applied(self.text))
+                why = None if mend in self._right else tries.suspicion(mend.applied(self.text))
                 if why is None:
                     self.beside += [one for one in (*looked, *tries.beside) if one not in (mend, *self.beside)]
                     return [self._as_told(mend, looked)]
                 line = why.line or mend.line
-                hidden.append(replace(mend, rank=Rank.OF_SEVERAL, sentence=why.sentence, hint=why.hint, line=line))
-                self.hiding.add(hidden[-1])
+                suspect.append(replace(mend, rank=Rank.OF_SEVERAL, sentence=why.sentence, hint=why.hint, line=line))
+                self.suspect.add(suspect[-1])
                 least = max(least, self._work.left - Limit.WORK_AFTER_ONE_IN_PART)
                 continue
             if held is OtherChecks.NOT:
@@ -133,7 +133,7 @@ class Mending:
                 halves[held] = mend
                 least = max(least, self._work.left - Limit.WORK_AFTER_ONE_IN_PART)
                 self.in_part.add(mend)
-        return [self._as_told(mend, looked) for mend in [*halves.values()] or hidden[:1]]
+        return [self._as_told(mend, looked) for mend in [*halves.values()] or suspect[:1]]
 
     def _held(self, mend: Mend, tries: MendTries, each: int, clues: Clues) -> OtherChecks:
         """What a try says of a mend, and what other checks say of one that has made none of them right."""

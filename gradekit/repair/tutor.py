@@ -91,8 +91,8 @@ class Tutor:
         found |= _of_large(wrong, lambda check: self._of_two(self._tries(check), [best]))
         left = [check for check in wrong if check.name not in found]
         if left and best in mends and LOOK not in best.hint:
-            is_hiding = best in self._mending.hiding
-            said_of_it = None if is_hiding else self._with_this_left(best, _lower(left[0].error.message), tries.clues)
+            is_suspect = best in self._mending.suspect
+            said_of_it = None if is_suspect else self._with_this_left(best, _lower(left[0].error.message), tries.clues)
             found |= {check.name: said_of_it for check, mend in said if mend == best}
         return {**found, **(self._anew(best) if _all_right(after[best]) else {})}
 
@@ -127,7 +127,7 @@ class Tutor:
             tries, checks = MendTries(failed, self._texts, text), [c for c, m in self._said.values() if m == half]
             if (alone := self._of_one_alone(failed, self._tries(checks[0]))) is not None:
                 return {check.name: alone for check in checks}
-            if half in mending.hiding:
+            if half in mending.suspect:
                 return {check.name: None for check in checks}
             clues, other = self._tries(checks[0]).clues, second.found(tries.clues, tries)
             if other is None or LOOK in half.hint + other.hint:
@@ -263,7 +263,7 @@ class Tutor:
                 if other is None or after.holds(other) is not OtherChecks.ALL or LOOK in half.hint + other.hint:
                     continue  # a change that nobody can name explains nothing beside another
                 both, apart = other.applied(second.text), without(half, other, mending.text)
-                if tries.hidden(both) is not None:
+                if tries.suspicion(both) is not None:
                     continue
                 alone = apart.applied(mending.text) if apart is not None else None
                 if is_one(half, other, mending.text) or alone is not None and self._follows(half, other, after, alone):

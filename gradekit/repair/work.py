@@ -36,7 +36,7 @@ class Limit:
     OF_CHECKS = 8  # one of each, which may show that lines are right
     FROM_EACH = 3  # of a check's examples: the largest, then those whose inputs are least like those taken before
     OF_MEMORY = 1  # of a check of memory: every other example that is run is watched, too
-    LARGEST = 3  # examples in which it is looked at what kernels do
+    LARGEST = 3  # examples in which an edit is looked at for what kernels do: loop steps, loads and stores
     FURTHER = 20  # walked with a mend before it is told, beside those that it was found with
     RUN_FIRST = 2  # traced and run before others of their check, where walks find those right
     RUN_FURTHER, RUN_OF_OTHERS = 4, 8  # of further ones and of other checks: run where walks do not find them right

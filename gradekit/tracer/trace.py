@@ -191,7 +191,7 @@ class CallTracer:
 
     def _called_often(self, function: Any, args: Sequence[Argument]) -> tuple[list[torch.Tensor], list[Any]]:
         """The arguments of one more call, once it was made until no further one leaves more results that the caller has
-        given up: a ring of results that are kept has begun anew then."""
+        given up: a ring of results that are kept then begins anew."""
         kept, most, in_vain = set[int](), 0, 0
         for _ in range(MOST_KEPT_RESULTS):
             _, values = self._begin(args)

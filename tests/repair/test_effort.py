@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from gradekit.repair.effort import Effort, hidden
+from gradekit.repair.effort import Effort, suspicion
 from gradekit.repair.operators.changes import Change, ChangeKind
 from gradekit.repair.survivor_mends import is_against_names, makes_alike, makes_void
 from gradekit.source.draft import draft_of
@@ -26,22 +26,22 @@ def effort(*, turns: int = 3, stored: int = 100, loaded: int = 100, once: int = 
     (effort(stored=50, loaded=50), None),
 ])
 def test_a_change_after_which_kernels_do_less_in_parts_or_more_than_once_hides_a_mistake(after: Effort, says: str | None) -> None:
-    found = hidden(effort(), after, ())
+    found = suspicion(effort(), after, ())
     assert (found is None) if says is None else (found is not None and says in found.sentence)
 
 
 def test_calls_that_came_to_no_end_tell_nothing() -> None:
     after = effort(stored=800)
     after.runs = 1
-    assert hidden(effort(), after, ()) is None
+    assert suspicion(effort(), after, ()) is None
 
 
 def test_a_change_of_a_loop_may_leave_it_one_step() -> None:
-    assert hidden(effort(), effort(turns=1), {28}) is None
+    assert suspicion(effort(), effort(turns=1), {28}) is None
 
 
 def test_what_was_loaded_often_before_may_be_loaded_somewhat_oftener() -> None:
-    assert hidden(effort(loaded=300), effort(loaded=500), ()) is None and hidden(effort(loaded=300), effort(loaded=700), ()) is not None
+    assert suspicion(effort(loaded=300), effort(loaded=500), ()) is None and suspicion(effort(loaded=300), effort(loaded=700), ()) is not None
 
 
 KERNEL = '''import triton

@@ -75,7 +75,7 @@ class Tries:
     def is_by_chance(self, mend: Mend) -> bool:
         return False
 
-    def hidden(self, text: str) -> None:
+    def suspicion(self, text: str) -> None:
         """Nothing does more or less than before."""
 
 
