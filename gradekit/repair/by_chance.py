@@ -12,13 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.interpreter.shown_call import HostReplay
-from gradekit.interpreter.walked_call import WRONG, code_of
+from gradekit.interpreter.walked_call import WRONG
 from gradekit.program import Program
 from gradekit.repair.mend import Mend
 from gradekit.repair.shown_calls import as_called
 from gradekit.repair.walked_submission import WalkedSubmission
-from gradekit.repair.work import Limit
 from gradekit.source.draft import draft_of
 from gradekit.source.kernel import target_of
 from gradekit.subject.subject import Call
@@ -66,18 +64,6 @@ def breaks(call: Call, program: Program, before: str, after: str) -> bool:
     with contextlib.suppress(*WRONG):
         return any(bool((now & ~seen).any()) for seen, now in zip(nan(before), nan(after), strict=True))
     return False
-
-
-def leaves_idle(call: Call, program: Program, before: str, after: str) -> bool:
-    """Whether programs of a launch in a call have nothing left to store with a text `after` a mend, or store what
-    another has stored, and have not with the text `before`: one that does the work of all is right by chance."""
-    found = list[Counter[tuple[str, int]]]()
-    for source in map(ParsedSource, (before, after)):
-        replay = HostReplay(as_called(call), program, source, code_of(source))
-        with contextlib.suppress(*WRONG):
-            replay.run(Limit.WALK)
-            found += replay.in_vain
-    return len(found) > 1 and bool(found[1] - found[0])
 
 
 def _large(args: Sequence[Any]) -> list[Any]:

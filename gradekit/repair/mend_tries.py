@@ -15,7 +15,7 @@ from gradekit.findings import Kind
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
-from gradekit.repair.by_chance import breaks, chosen_by, leaves_idle, with_another
+from gradekit.repair.by_chance import breaks, chosen_by, with_another
 from gradekit.repair.clues import clues_of
 from gradekit.repair.effort import Effort, Suspicion, suspicion
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long
@@ -209,13 +209,13 @@ class MendTries:
 
     def is_by_chance(self, mend: Mend) -> bool:
         """Whether a mend makes examples right by chance: a call goes wrong with larger inputs, or with another width of
-        a tile that it puts in, or leaves programs nothing to do, where the text as it is does not."""
+        a tile that it puts in, where the text as it is does not."""
         text, seen = mend.applied(self.text), self._call.observation
         if text not in self._looked_at and text not in self.texts.by_chance and seen is not None:
             self._looked_at.add(text)
             with survived("The look for what is so by chance"):
                 depends = any(self._depends_on(number, text) for number in chosen_by(mend, self.text))
-                if depends or any(way(self._call, seen.program, self.text, text) for way in (breaks, leaves_idle)):
+                if depends or breaks(self._call, seen.program, self.text, text):
                     self.texts.by_chance.add(text)
         return text in self.texts.by_chance
 
