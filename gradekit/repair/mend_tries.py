@@ -45,7 +45,6 @@ class MendTries:
         self.error, self._call = check.error, check.call
         self._subject: Subject | None = None
         self.passed = 0  # of the examples, with the last text; 1 too where the mend helps in part
-        self.repeats = False  # whether that stores results again and again: more programs then only hide the mistake
         self._cut_off: list[Example] = []  # of the last text
         self._long: dict[Hashable, bool] = {}  # whether an example is cut off with the text that fails
         self._looked_at = set[str]()
@@ -126,7 +125,7 @@ class MendTries:
     def is_right(self, text: str, has_made_right: bool = False) -> bool:
         """Whether the failing example and the others pass with `text`, and nothing goes wrong in memory but what did in
         other calls. Of one that `has_made_right` another check, it is not asked whether results are kept."""
-        subject, self.passed, self.repeats, emptied = self.subject_of(text), 0, False, True
+        subject, self.passed, emptied = self.subject_of(text), 0, True
         self._cut_off.clear()
         for one in (self.check.example, *self.check.others):
             if self.passed >= Limit.RUN_FIRST and not emptied and self._is_right_by_walks(text, one):
@@ -138,7 +137,6 @@ class MendTries:
                 return False
             emptied = emptied and is_emptied(self.error, subject)
             self.passed += 1
-            self.repeats |= _stores_again(subject)
         is_kept = (has_made_right or self._keeps_values(subject)) and self._makes_no_other(subject)
         return is_kept and not emptied and (not self._cut_off or self._took_as_long(text))
 
@@ -337,12 +335,3 @@ def _compiling(programs: Iterable[Program]) -> int:
 def _in_memory(observation: Observation) -> set[tuple[Cause, int | None]]:
     """What goes wrong in memory in a call, and in which lines."""
     return {(one.cause, one.line) for one in observation.findings if one.cause.traits & IN_MEMORY}
-
-
-def _stores_again(subject: Subject) -> bool:
-    """Whether the last call stores clearly more than all that it allocates; not where it adds by atomics, which done
-    twice would be wrong, nor where it allocates nothing, and stores to its inputs."""
-    seen = subject.calls[-1].observation if subject.calls else None
-    if seen is None or any("tt.atomic_rmw" in one.ttir for one in seen.program.kernels.values()):
-        return False
-    return 2 * seen.counters.bytes_stored > 3 * seen.counters.bytes_allocated > 0

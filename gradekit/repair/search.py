@@ -114,7 +114,7 @@ class Mending:
                 self._work.spend(Limit.REFUTED)
                 self._wrong.setdefault(mend, set()).add(clues.causes)
                 continue
-            held = self._held(mend, tries, each, clues)
+            held = self._held(mend, tries, each)
             if held is OtherChecks.ALL:
                 why = None if mend in self._right else tries.suspicion(mend.applied(self.text))
                 if why is None:
@@ -135,10 +135,10 @@ class Mending:
                 self.in_part.add(mend)
         return [self._as_told(mend, looked) for mend in [*halves.values()] or suspect[:1]]
 
-    def _held(self, mend: Mend, tries: MendTries, each: int, clues: Clues) -> OtherChecks:
+    def _held(self, mend: Mend, tries: MendTries, each: int) -> OtherChecks:
         """What a try says of a mend, and what other checks say of one that has made none of them right."""
         right = self._is_right(mend.applied(self.text), tries, each)
-        if not right or (mend.family is Family.GRID or Cause.WRITE_CONFLICT in clues.causes) and tries.repeats:
+        if not right:
             return OtherChecks.NOT
         if mend in self._right:
             return OtherChecks.ALL

@@ -53,8 +53,8 @@ class Tries:
     check = SimpleNamespace(error=SimpleNamespace(comparison=None), call=None)  # no call that changes are looked at on
     texts = SimpleNamespace(screen=lambda text, work: None)
 
-    def __init__(self, right: Any, cost: int = 0, *, holds: Any = None, repeats: bool = False, alone: bool = False) -> None:
-        self.right, self.cost, self.repeats, self.alone = right, cost, repeats, alone
+    def __init__(self, right: Any, cost: int = 0, *, holds: Any = None, alone: bool = False) -> None:
+        self.right, self.cost, self.alone = right, cost, alone
         self.holds = holds or (lambda mend: OtherChecks.ALL)
 
     def is_right(self, text: str, has_made_right: bool) -> bool:
@@ -162,16 +162,6 @@ def test_what_a_second_mistake_takes_counts_for_the_submission_and_is_bounded_by
     assert second.tried.left == second.tried.most - 100
     work.tried.spend(780)
     assert (work.used, work.of_a_second().most) == (887, 600), "where little is left, there is less"
-
-
-def test_more_programs_that_store_everything_several_times_are_no_mend_of_a_grid() -> None:
-    """They hide that each program begins where it should not."""
-    wrong = text("tests/course/right/vector_add/tutorial.py")
-    wrong = wrong.replace('triton.cdiv(n_elements, meta["BLOCK_SIZE"])', 'n_elements // meta["BLOCK_SIZE"]')
-    right = lambda changed: "n_elements // meta" not in changed
-    found = Mending(wrong).found(CLUES, Tries(right))
-    assert found is not None and found.family is Family.GRID
-    assert Mending(wrong).found(CLUES, Tries(right, repeats=True)) is None
 
 
 def test_experiments_outside_of_functions_are_not_run_for_each_try() -> None:
