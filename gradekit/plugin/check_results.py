@@ -27,14 +27,13 @@ from gradekit.engine.observer import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs.as_text import MADE_BY_GRADEKIT, as_data, dumps, expression, few
 from gradekit.inputs.spec import Input, values_of
-from gradekit.judge.by_calls import sizes_at_tiles, special_values
+from gradekit.judge.by_calls import special_values
 from gradekit.judge.by_running import never_read, ran, special_origin
 from gradekit.judge.by_text import missing_gradient, operator_mistake, refused_gradient
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure, NeedsPerson
-from gradekit.judge.memory_checks import sizes_of
 from gradekit.judge.reference import Reference
 from gradekit.judge.result_map import result_map
 from gradekit.plugin import check_points
@@ -183,9 +182,7 @@ def _of_all_calls(error: Failure, evidence: CheckEvidence, call: Call, run: Grad
     judged = [(args, one.reference.exact.expand(one.wrong.shape), one.wrong) for args, one in evidence.wrong]
     nowhere = lambda exact: torch.zeros(exact.shape, dtype=torch.bool)
     judged += [(s.inputs, of[0].exact, nowhere(of[0].exact)) for s, of in evidence.right if len(of) == 1]
-    domain = run.request.assignment.domain.get(call.entry)
-    by_size = [(sizes_of(domain, args), seen is None) for args, seen in evidence.ran] if domain is not None else []
-    return special_values(judged, names(call, run)) or sizes_at_tiles(by_size, call.observation.program)
+    return special_values(judged, names(call, run))
 
 
 def _behind_the_fact(found: Diagnosis, error: BaseException, call: Call, run: GradingRun) -> Diagnosis:

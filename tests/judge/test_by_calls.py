@@ -8,9 +8,8 @@ from torch import Tensor
 
 from gradekit.assignment import get
 from gradekit.inputs.spec import Input
-from gradekit.judge.by_calls import sizes_at_tiles, special_values
+from gradekit.judge.by_calls import special_values
 from gradekit.judge.memory_checks import sizes_of
-from gradekit.program import Kernel, Program
 
 Judged = tuple[Sequence[Input], Tensor, Tensor]
 
@@ -60,22 +59,3 @@ def test_what_backward_is_given_is_taken_for_no_number_that_a_call_leaves_out() 
     domain = get("layer_norm").domain["layer_norm"]
     x, line = Input("float32", (3, 8), (8, 1)), Input("float32", (8,), (1,))
     assert sizes_of(domain, [x, line, line, x]) == sizes_of(domain, [x, line, line, 1e-5]) == {"M": 3, "N": 8}
-
-
-@pytest.mark.parametrize(("right", "wrong", "what"), [
-    ((1, 600, 1024), (1025, 4096), "above C = 1024"),
-    ((1, 5), (1025,), None),  # 1024 was not tried
-    ((1024, 2048), (33, 1025), "no multiple of C = 1024"),
-    ((5, 1024, 2048), (1025, 3000), "above C = 1024 and no multiple of it"),
-    ((1, 5), (5000,), None),  # far from it
-    ((1024, 2048), (33, 700), None),  # no tile is whole: it may be what is small
-    ((600, 1024, 1030), (1025, 4096), None),
-    ((600,), (1025,), None),  # one call that is right tells too little
-])
-def test_calls_are_wrong_just_where_a_size_passes_a_tile(right: Sequence[int], wrong: Sequence[int], what: str | None) -> None:
-    program = Program((), {}, (), (), "tensor", {"k": Kernel("k", "", constants={"C": 1024, "CAUSAL": True})})
-    calls = [({"N": n, "M": 3}, n in right) for n in (*right, *wrong)]
-    found = sizes_at_tiles(calls, program)
-    assert (found.sentence if found is not None else None) == (what and f"Just those calls are wrong in which `N` is {what}.")
-    twins = [({"N": n["N"], "M": n["N"]}, is_right) for n, is_right in calls]
-    assert sizes_at_tiles(twins, program) is None, "either size would do"
