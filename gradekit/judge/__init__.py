@@ -12,6 +12,7 @@ compare.py          whether a result is right, element by element, up to ties an
 contents.py         results identified by their contents, so that equal ones are compared once
 memory_checks.py    what the run touched, launched, allocated and moved, and what they need to know of it
 diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_text.py;
-                    by_running.py for where a NaN begins, and what no kernel reads; by_calls.py for what calls share
+                    by_running.py for where a NaN begins, left_out.py for what is never read or written, and why;
+                    by_calls.py for what calls share
 trivial.py          trivial results that must fail
 """

@@ -71,8 +71,7 @@ def missing_mask(evidence: Evidence) -> Diagnosis | None:
     does = f"calls {atomic}" if atomic else f"{kind}s"
     if not (_is_a_row(finding, evidence) or _is_a_flat_tail(finding, evidence)):
         sentence = f"Line {finding.line} {does} without a mask, and goes past the end of {finding.tensor}."
-        hint = "see whether a mask is missing, or the address is too large"
-        return Diagnosis(finding.cause, sentence, finding.line, hint)
+        return Diagnosis(finding.cause, sentence, finding.line)
     sentence = f"The last, partial block is not masked: line {finding.line} {does} without a mask."
     hint = f"compute mask = offsets < n, and pass it to {atomic}" if atomic else ""
     return Diagnosis(Cause.MISSING_MASK, sentence, finding.line, hint)

@@ -1,17 +1,14 @@
-"""Diagnoses for which the failing call runs once more: what no kernel reads, and which operation made the NaN or the
-infinity of a result, of which numbers. An observer follows the program that wrote the wrong element, where each value
-that holds one has an origin, its own or that of an operand, and then the launch whose memory it was loaded from.
+"""Diagnoses for which the failing call runs once more: which operation made the NaN or the infinity of a result, of
+which numbers. An observer follows the program that wrote the wrong element, where each value that holds one has an
+origin, its own or that of an operand, and then the launch whose memory it was loaded from.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from gradekit.causes import Cause
@@ -19,14 +16,13 @@ from gradekit.engine import executor
 from gradekit.engine.budget import AGAIN, Budget, OverBudget, Unsupported
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.host import ForbiddenOp
-from gradekit.engine.memory import Memory, strided
+from gradekit.engine.memory import Memory
 from gradekit.engine.observer import Observer, Owners, TouchedElements, touched
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import FLOAT
-from gradekit.judge.by_text import tile_without_loop
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, explained, nouns, operations_of
-from gradekit.program import Aten, Copy, Program, View, every_step
+from gradekit.judge.evidence import Diagnosis, operations_of
+from gradekit.program import Program, View
 
 MOST_LAUNCHES = 4
 """How many launches back an origin is looked for."""
@@ -47,17 +43,14 @@ _THROUGH = ("arith.max", "arith.min", "arith.addf", "arith.subf", "arith.mulf", 
 _AROUND = ("scf.", "tt.call")
 """Operations whose results are values of a region inside them."""
 
-_ZERO = "see where this 0 comes from"
-_LOGARITHM = "see where this number comes from: a logarithm needs one above 0"
-_LARGE = "see why this number becomes so large"
-_ROOT = "see where this number comes from: under a root nothing may be negative"
+_LOGARITHM = "a logarithm needs a number above 0"
+_ROOT = "under a root nothing may be negative"
 
 _OF_NAN = {
-    "math.sqrt": _ROOT, "math.rsqrt": _ROOT, "math.log": _LOGARITHM, "math.log2": _LOGARITHM, "0 / 0": _ZERO,
-    "-inf - -inf": "see why both are -inf; only where everything so far is, choose 0 there with tl.where",
-    "arith.mulf": "see where the infinity comes from",
+    "math.sqrt": _ROOT, "math.rsqrt": _ROOT, "math.log": _LOGARITHM, "math.log2": _LOGARITHM,
+    "-inf - -inf": "where all so far is -inf, take 0 in place of this difference, with tl.where",
 }  # fmt: skip
-_OF_INFINITY = {"math.rsqrt": _ZERO, "arith.divf": _ZERO, "math.log": _LOGARITHM, "math.log2": _LOGARITHM}
+_OF_INFINITY = {"math.log": _LOGARITHM, "math.log2": _LOGARITHM}
 
 
 @dataclass(frozen=True)
@@ -259,10 +252,12 @@ def _wrong_places(program: Program, comparison: Comparison | None) -> list[tuple
     return [(view.storage, place(view, index)) for view in views for index in special.nonzero()[:1].tolist()]
 
 
-def ran(program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: Observer) -> bool:
-    """Runs a program once more under an observer; False where that cannot be done."""
+def ran(
+    program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: Observer, option: int = 0
+) -> bool:
+    """Runs an option of a program once more under an observer; False where that cannot be done."""
     try:
-        executor.run(program, inputs, allow=allow, budget=Budget(AGAIN), observer=observer)
+        executor.run(program, inputs, option=option, allow=allow, budget=Budget(AGAIN), observer=observer)
     except (Unsupported, OverBudget, ForbiddenOp):
         return False
     return True
@@ -280,7 +275,7 @@ def _told(origin: Origin, is_nan: bool, program: Program) -> Diagnosis:
         return Diagnosis(Cause.OVERFLOW, sentence, first.line)
     cause = Cause.NAN if is_nan else Cause.WRONG_VALUES
     found = _OF_NAN.get(origin.said) or _OF_NAN.get(origin.operation, "")
-    hint = found if is_nan and not before else _OF_INFINITY.get(first.operation, _LARGE)
+    hint = found if is_nan and not before else _OF_INFINITY.get(first.operation, "")
     return Diagnosis(cause, sentence, first.line, hint, passed=origin.passed - {first.line})
 
 
@@ -292,107 +287,5 @@ def _before_exp(program: Program) -> str:
     """What to do about an exp that overflows: where rows are reduced, and nothing takes a maximum, that is missing."""
     names = {op.name for op in operations_of(program)}
     if "tt.reduce" not in names or not names.isdisjoint(("arith.maxnumf", "arith.maximumf")):
-        return "exp overflows float32 above 88.7: see why its argument is so large"
+        return "exp overflows float32 above 88.7"
     return "subtract the row's maximum before exp, which overflows float32 above 88.7"
-
-
-# --- which part of the inputs no kernel reads, where leaving it out gives the same wrong result -----------------------
-
-
-_AS_IF = {"0": 0.0, "-inf": -math.inf}
-"""What an element that is left out counts as, in a sum or in a maximum."""
-
-
-@dataclass
-class _Touched:
-    """An observer: the numbers of the elements of each storage that are loaded or stored."""
-
-    elements: dict[int, list[Tensor]] = field(default_factory=dict)
-
-    def launch(self, context: LaunchContext, memory: Memory) -> Observe:
-        """A launch begins."""
-
-        def note(frame: Frame, op: Op) -> None:
-            if (found := touched(frame, op, memory)) is not None and found.storage is not None:
-                self.touch(found.storage.id, found.index[found.active])
-
-        return note
-
-    def touch(self, storage: int, places: Tensor) -> None:
-        """Notes elements of a storage."""
-        self.elements.setdefault(storage, []).append(places.unique())
-
-    def of(self, view: View) -> Tensor:
-        """Which elements of a view are among them."""
-        return torch.isin(_places(view), torch.cat(self.elements.get(view.storage, [torch.empty(0)])))
-
-
-def never_read(
-    program: Program, inputs: Sequence[Tensor], comparison: Comparison | None, allow: Collection[str],
-    names: Sequence[str], text: str = "",
-) -> Diagnosis | None:  # fmt: skip
-    """Which part of the inputs no kernel reads, where that explains the wrong result: without it, or with 0 or -inf in
-    its place, it would be right. None where it does not. `names` are those of the inputs. Where as many are read as a
-    tile has elements, and by the `text` no loop goes on behind it, that is told, too."""
-    if comparison is None or [one.shape for one in comparison.reference.inputs] != [one.shape for one in inputs]:
-        return None
-    unread = _unread(program, inputs, allow)
-    for number, others in _without(inputs, unread):
-        if explained(comparison, others):
-            changed = (one is not other for one, other in zip(inputs, others, strict=True))
-            parts = " ".join(itertools.compress(map(_part_that_is_read, unread, names), changed))
-            sentence = f"{parts} The result is as if {number} stood in the place of what is not read."
-            hint = "see that the programs of the grid, or a loop in each of them, go over all of it"
-            sentence = sentence if number else f"{parts} The result is as if the others were not there."
-            counts = (first for gone in unread for _, first in _read_first(gone))
-            short = next(filter(None, (tile_without_loop(text, program, count) for count in counts)), None)
-            if short is None:
-                return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
-            kernel, line = short
-            sentence += f" No loop of {kernel.name} goes on behind the tile in line {line}."
-            return Diagnosis(Cause.WRONG_VALUES, sentence, line, "walk along in a loop, a tile in each step")
-    return None
-
-
-def _without(inputs: Sequence[Tensor], unread: Sequence[Tensor]) -> Iterator[tuple[str, list[Tensor]]]:
-    """The inputs with a number in the place of what is not read, and ("") without what is not read at their ends."""
-    given = [(one, gone, bool(gone.any())) for one, gone in zip(inputs, unread, strict=True)]
-    is_filled = [some and one.is_floating_point() for one, _, some in given]
-    for number, value in _AS_IF.items() if any(is_filled) else ():
-        numbers = zip(given, is_filled, strict=True)
-        yield number, [one.masked_fill(gone, value) if of else one for (one, gone, _), of in numbers]
-    first = [next(_read_first(gone), None) if some else None for _, gone, some in given]
-    if any(first):
-        yield "", [one.narrow(at[0], 0, at[1]) if at else one for one, at in zip(inputs, first, strict=True)]
-
-
-def _unread(program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> list[Tensor]:
-    """The elements of each input that no launch touches, in it or a copy; none where that cannot be told."""
-    seen, steps = _Touched(), list(every_step(program.steps))
-    every = [torch.zeros(one.shape, dtype=torch.bool) for one in inputs]
-    if any(isinstance(step, Aten) for step in steps) or not ran(program, inputs, allow, seen):
-        return every
-    for step in (one for one in reversed(steps) if isinstance(one, Copy) and one.origin.shape == one.target.shape):
-        seen.touch(step.origin.storage, _places(step.origin)[seen.of(step.target)])
-    return [~seen.of(view) for view in program.inputs]
-
-
-def _places(view: View) -> Tensor:
-    return strided(torch.arange(view.reach), view.shape, view.stride, view.offset)
-
-
-def _read_first(unread: Tensor) -> Iterator[tuple[int, int]]:
-    """Each dimension along which only the first places are read, all of these, with their number."""
-    for dimension in range(unread.dim()):
-        gone = unread.transpose(0, dimension).reshape(unread.shape[dimension], -1).all(1)
-        first = int((~gone).sum())
-        is_all = int(unread.sum()) * gone.numel() == int(gone.sum()) * unread.numel()
-        if 0 < first < gone.numel() and is_all and bool(gone[first:].all()):
-            yield dimension, first
-
-
-def _part_that_is_read(unread: Tensor, name: str) -> str:
-    """What is never read, in words: all rows or columns from one on, where these are they."""
-    for along, first in _read_first(unread):
-        return f"Only the first {first} of {unread.shape[along]} {nouns(unread.dim())[along]} of {name} are read."
-    return f"{int(unread.sum())} of {unread.numel()} elements of {name} are never read."

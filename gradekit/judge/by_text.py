@@ -30,8 +30,7 @@ def never_used(evidence: Evidence) -> Diagnosis | None:
             (name, line), *others = idle.items()
             more = f", nor `{others[0][0]}`" if len(others) == 1 else f", nor {len(others)} others" if others else ""
             sentence = f"Nothing in {kernel.name} uses `{name}`, which line {line} computes{more}."
-            hint = "compare with the formula: is a part of it missing? What is not needed may be deleted"
-            return Diagnosis(evidence.failure.cause, sentence, line, hint)
+            return Diagnosis(evidence.failure.cause, sentence, line)
     return None
 
 
@@ -45,8 +44,7 @@ def overwritten(evidence: Evidence) -> Diagnosis | None:
             is_masked = second.mask is not None and (first.mask is None or of(first.mask) != of(second.mask))
             if place == of(second.address) and not is_masked and not _is_touched_between(kernel, first, second):
                 sentence = f"Lines {first.line} and {second.line} store to one place, `{place}`: the first is lost."
-                hint = "give each of them its own place: compare their addresses with those of the stores around them"
-                return Diagnosis(evidence.failure.cause, sentence, second.line, hint)
+                return Diagnosis(evidence.failure.cause, sentence, second.line)
     return None
 
 

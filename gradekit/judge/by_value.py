@@ -136,8 +136,7 @@ def off_by_a_factor(evidence: Evidence) -> Diagnosis | None:
     for along, name in ((-1, "row"), (-2, "column")):
         if several and all(factors_of(one, along) is not None for one in several):
             sentence = f"Within a {name} all elements are off by one factor, and each {name} has its own."
-            hint = f"look at what is computed once for a {name}: a sum, a maximum, a scale"
-            return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
+            return Diagnosis(Cause.WRONG_VALUES, sentence)
     return None
 
 

@@ -140,12 +140,23 @@ def assert_bytes_moved(observation: Observed, *, at_most: float | None = None, t
     counters = observation.counters
     moved = counters.bytes_loaded + counters.bytes_stored
     if moved > allowed:
+        message = (
+            f"The call loads {_bytes(counters.bytes_loaded)} and stores {_bytes(counters.bytes_stored)}, and may move "
+            f"{_bytes(allowed)} together."
+        )
+        line = _line_of_copies(observation.program, moved - allowed)
         raise Failure(
-            Cause.TOO_MANY_BYTES,
-            f"The kernels load {_bytes(counters.bytes_loaded)} and store {_bytes(counters.bytes_stored)}; together "
-            f"they may move {_bytes(allowed)}. Is a value read or written more than once that could stay on the chip?",
+            Cause.TOO_MANY_BYTES, message + (f" In line {line} the host copies a tensor." if line else ""), line=line,
             facts={"bytes_loaded": counters.bytes_loaded, "bytes_stored": counters.bytes_stored, "at_most": allowed},
         )
+
+
+def _line_of_copies(program: Program | None, too_many: float) -> int | None:
+    """The line of the largest copy that the host makes, where without copies so many bytes fewer are moved."""
+    steps = run_steps(program.steps) if program is not None else ()
+    copies = [one for one in steps if isinstance(one, Copy) and one.source is not None]
+    moves = lambda one: sum(view.numel * ITEMSIZE[view.dtype] for view in (one.origin, one.target))
+    return line_of(max(copies, key=moves)) if sum(map(moves, copies)) >= too_many and copies else None
 
 
 def least_bytes(observation: Observed) -> int:

@@ -28,12 +28,13 @@ from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs.as_text import MADE_BY_GRADEKIT, as_data, dumps, expression, few
 from gradekit.inputs.spec import Input, values_of
 from gradekit.judge.by_calls import special_values
-from gradekit.judge.by_running import never_read, ran, special_origin
+from gradekit.judge.by_running import ran, special_origin
 from gradekit.judge.by_text import missing_gradient, operator_mistake, refused_gradient
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure, NeedsPerson
+from gradekit.judge.left_out import never_read, unwritten
 from gradekit.judge.reference import Reference
 from gradekit.judge.result_map import result_map
 from gradekit.plugin import check_points
@@ -42,7 +43,7 @@ from gradekit.plugin.profiles import Limit
 from gradekit.plugin.run_state import GradingRun, Rejection
 from gradekit.program import Allocate, Program, View, every_step
 from gradekit.sandbox import TraceError
-from gradekit.source.draft import draft_of, grid_lines, loads_by_pointer
+from gradekit.source.draft import draft_of, loads_by_pointer
 from gradekit.subject.device import NeedsCard
 from gradekit.subject.rules import argument_names
 from gradekit.subject.runs import Observation
@@ -170,6 +171,9 @@ def explained(
     calls = [(dict(zip(called, args, strict=True)), one) for args, one in every if len(args) == len(called)]
     ways = [lambda: diagnose(error, seen, inputs, text, calls), lambda: special_origin(*values)]
     told = next(filter(None, (way() for way in ways[:: -1 if error.cause is Cause.NAN else 1])), None)
+    if Cause.UNWRITTEN_OUTPUT in (error.told, told.cause if told is not None else None):
+        line, why = unwritten(seen.program, values[1], values[3], text) or (None, "")
+        return replace(told or Diagnosis(error.told, ""), line=line, hint=why) if told or line else None
     named = zip(call.args, called, strict=True)
     told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")], text)
     return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
@@ -524,13 +528,6 @@ def _allocation(seen: _Failed) -> int | None:
     return made[-1].source.line if made and made[-1].source else None
 
 
-def _launch(seen: _Failed) -> int | None:
-    """Where the grid of the launch is written, if all of the call's launches stand in one line."""
-    launches = seen.program.launches() if seen.program is not None else ()
-    lines = {launch.source.line for launch in launches if launch.source is not None}
-    return grid_lines(seen.source.text).get(line := lines.pop(), line) if len(lines) == 1 else None
-
-
 def _storage(seen: _Failed) -> int | None:
     inputs = seen.program.inputs if seen.program is not None else ()
     return inputs[seen.input].storage if seen.input is not None and seen.input < len(inputs) else None
@@ -560,20 +557,21 @@ def _functions(seen: _Failed, name: str) -> list[ast.FunctionDef]:
 
 
 def _returned_input(seen: _Failed) -> int | None:
-    """Where what the entry, or the function whose result it hands on, returns got its value, or else its `return`."""
+    """Where the entry, or the function whose result it hands on, returns, or else where that got its one value; None
+    where it returns in several places: the call came to one of them."""
     name, line = seen.entry, None
     for _ in range(Limit.HANDING_ON):
         function = next(iter(_functions(seen, name)[-1:]), None)
         returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)] if function is not None else []
-        if function is None or not returns:
-            return line
-        value = returns[-1].value
+        if function is None or len(returns) != 1:
+            return line if not returns else None
+        value = returns[0].value
         made = [
             node.lineno for node in ast.walk(function)
             if isinstance(node, ast.Assign) and isinstance(value, ast.Name)
             and any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
         ]  # fmt: skip
-        line = max(made) if made else returns[-1].lineno
+        line = made[0] if len(made) == 1 else returns[0].lineno
         to = called(value) if value is not None else ""
         name = "forward" if to.endswith(".apply") else to
     return line
@@ -616,7 +614,7 @@ def _of_an_exception(seen: _Failed) -> int | None:
 
 
 _BY_CAUSE: dict[Cause, Callable[[_Failed], int | None]] = {
-    Cause.WRONG_DTYPE: _allocation, Cause.WRONG_SHAPE: _allocation, Cause.UNWRITTEN_OUTPUT: _launch,
-    Cause.WRONG_VALUES: _choice, Cause.IGNORES_STRIDES: _first_load, Cause.UNCHANGED_INPUT: _returned_input,
+    Cause.WRONG_DTYPE: _allocation, Cause.WRONG_SHAPE: _allocation, Cause.WRONG_VALUES: _choice,
+    Cause.IGNORES_STRIDES: _first_load, Cause.UNCHANGED_INPUT: _returned_input,
     Cause.WRONG_TYPE: _of_an_exception, Cause.EXCEPTION: _of_an_exception,
 }  # fmt: skip

@@ -1,5 +1,4 @@
-"""A NaN or an infinity of a result is followed back to the operation that made it, with its line and its numbers; and what a call never reads
-of its inputs is told where the wrong result is what comes of inputs without it, and nowhere else."""
+"""A NaN or an infinity of a result is followed back to the operation that made it, with its line and its numbers."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,7 +9,7 @@ import torch
 
 from gradekit.causes import Cause
 from gradekit.engine import executor
-from gradekit.judge.by_running import never_read, special_origin
+from gradekit.judge.by_running import special_origin
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure, sentence
@@ -89,17 +88,17 @@ def test_it_is_followed_through_memory_to_the_launch_that_made_it() -> None:
 def test_the_hint_is_that_of_the_operation_whatever_its_numbers_look_like() -> None:
     found = origin(HEAD + "    y = (x * 1e38 * 1e38 + 1e38 * x) * (x * 0.0)" + TAIL, torch.tensor([-1e-5, -10.0]))
     assert found is not None and found.sentence.startswith("The first NaN is made by `-inf * -0`"), found
-    assert found.hint == "see why this number becomes so large"
+    assert not found.hint
 
 
 @pytest.mark.parametrize(("body", "x", "hint"), [
-    ("    y = x * 0.0", [torch.inf, 1.0], "see where the infinity comes from"),
-    ("    y = x * 1e38", [100.0], "see why this number becomes so large"),
+    ("    y = x * 0.0", [torch.inf, 1.0], ""),
+    ("    y = x * 1e38", [100.0], ""),
     ("    y = x - x", [torch.inf], ""),  # nothing that was said of -inf
-    ("    y = x - x", [-torch.inf], "see why both are -inf"),
-    ("    y = 1.0 / (x - x)", [1.0], "see where this 0 comes from"),
-    ("    y = tl.log(x)", [0.0], "see where this number comes from"),
-    ("    e = tl.exp(x - tl.min(x, axis=0))\n    y = e / tl.sum(e, axis=0)", [1.0, 2.0], "see why both are -inf"),
+    ("    y = x - x", [-torch.inf], "where all so far is -inf"),
+    ("    y = 1.0 / (x - x)", [1.0], ""),
+    ("    y = tl.log(x)", [0.0], "a logarithm needs a number above 0"),
+    ("    e = tl.exp(x - tl.min(x, axis=0))\n    y = e / tl.sum(e, axis=0)", [1.0, 2.0], "where all so far is -inf"),
 ])
 def test_a_hint_speaks_of_what_is_told(body: str, x: list[float], hint: str) -> None:
     found = origin(HEAD + body + TAIL, torch.tensor(x))
@@ -162,93 +161,3 @@ def test_an_edit_stands_behind_the_fact_and_not_for_what_only_hides_it(body: str
     edit, error = Diagnosis(Cause.WRONG_VALUES, f"Line {edited} is wrong.", edited), Failure(Cause.NAN, "", comparison=comparison)
     seen = diagnosis(error, CheckEvidence(call=call), run, edit)  # type: ignore[arg-type]
     assert fact is not None and seen is not None and seen.sentence == told.format(fact=fact.sentence)
-
-
-# --- what is never read ------------------------------------------------------------------------------------------------
-
-ONE_TILE = """\
-import torch, triton
-import triton.language as tl
-
-@triton.jit
-def kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
-    n = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + tl.program_id(0) * N + n, mask=n < N, other=OTHER)
-    tl.store(out_ptr + tl.program_id(0), RESULT)
-
-def entry(x):
-    x = x.contiguous()
-    out = torch.empty((x.shape[0],), dtype=x.dtype, device=x.device)
-    kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=8)
-    return out
-"""
-SUM = ONE_TILE.replace("OTHER", "0.0").replace("RESULT", "tl.sum(x, axis=0)")
-READ = "Only the first 8 of 11 columns of x are read. The result is as if {} stood in the place of what is not read."
-
-
-def row_sums(x: torch.Tensor) -> torch.Tensor:
-    return x.sum(1)
-
-
-def told(
-    text: str, x: torch.Tensor, right: Callable[[torch.Tensor], torch.Tensor] = row_sums, source: str = ""
-) -> Diagnosis | None:  # fmt: skip
-    """What is said of a submission whose results are to be those of a function, where its source is looked at or not."""
-    program, comparison = ran(text, x, right)
-    return never_read(program, [x], comparison, (), ["x"], source)
-
-
-@pytest.mark.parametrize("x", [torch.arange(33.0).view(3, 11) - 40, torch.arange(33.0).view(11, 3).T - 40], ids=["as it is", "a copy"])
-def test_columns_that_no_kernel_reads_are_told_of_an_input(x: torch.Tensor) -> None:
-    found = told(SUM, x)
-    assert found is not None and found.sentence == READ.format("0")
-
-
-def test_what_a_maximum_lacks_is_told_as_minus_infinity() -> None:
-    text = ONE_TILE.replace("OTHER", '-float("inf")').replace("RESULT", "tl.max(x, axis=0)")
-    found = told(text, torch.arange(33.0).view(3, 11) - 40, lambda x: x.amax(1))
-    assert found is not None and found.sentence == READ.format("-inf")
-
-
-COUNTS = """\
-import torch, triton
-import triton.language as tl
-
-@triton.jit
-def kernel(x_ptr, out_ptr, share, BLOCK: tl.constexpr):
-    n = tl.arange(0, BLOCK)
-    tl.atomic_add(out_ptr + tl.load(x_ptr + tl.program_id(0) * share + n, mask=n < share), 1, mask=n < share)
-
-def entry(x):
-    out = torch.zeros((3,), dtype=torch.int32, device=x.device)
-    kernel[(2,)](x, out, x.shape[0] // 2, BLOCK=8)
-    return out
-"""
-
-
-def test_the_last_ones_that_a_share_leaves_out_are_told_of_what_is_counted() -> None:
-    found = told(COUNTS, torch.arange(11, dtype=torch.int32) % 3, lambda x: torch.bincount(x, minlength=3).int())
-    assert found is not None and found.hint.startswith("see that the programs of the grid, or a loop")
-    assert found.sentence == "Only the first 10 of 11 elements of x are read. The result is as if the others were not there."
-
-
-def test_elements_that_are_left_out_here_and_there_are_counted() -> None:
-    found = told(SUM.replace("mask=n < N", "mask=(n < N) & (n % 2 == 0)"), torch.arange(1.0, 22.0).view(3, 7))
-    assert found is not None and found.sentence.startswith("9 of 21 elements of x are never read.")
-
-
-def test_that_no_loop_goes_on_behind_a_tile_is_told_where_as_much_is_read_as_the_tile_has() -> None:
-    found = told(SUM, torch.arange(33.0).view(3, 11), source=SUM)
-    assert found is not None and found.sentence == f"{READ.format('0')} No loop of kernel goes on behind the tile in line 6."
-    assert found.line == 6
-    too_few = SUM.replace("n = tl", "n = tl.program_id(1) * BLOCK + tl")
-    found = told(too_few, torch.arange(33.0).view(3, 11), source=too_few)
-    assert found is not None and found.sentence == READ.format("0"), "each program has a tile of its own"
-
-
-def test_nothing_is_told_where_the_result_is_wrong_in_another_way_too() -> None:
-    assert told(SUM.replace("tl.sum(x, axis=0)", "tl.sum(x, axis=0) * 2.0"), torch.arange(33.0).view(3, 11)) is None
-
-
-def test_nothing_is_told_of_inputs_that_are_read_whole() -> None:
-    assert told(SUM.replace("tl.sum(x, axis=0)", "tl.max(x, axis=0)"), torch.arange(21.0).view(3, 7)) is None

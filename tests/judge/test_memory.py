@@ -125,7 +125,7 @@ def test_bytes_moved_are_counted_against_a_number_or_a_multiple_of_the_least() -
     assert_bytes_moved(twice, times_least=1.5)
     wrong = failure(assert_bytes_moved, twice, times_least=1.1)
     assert wrong.cause is Cause.TOO_MANY_BYTES
-    assert wrong.facts["bytes_loaded"] == 1024 and "together they may move" in wrong.message
+    assert wrong.facts["bytes_loaded"] == 1024 and "may move 1126 bytes together" in wrong.message
 
 
 # --- Growth -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,144 @@
+"""What is never written or read is told with the part of the program that leaves it out, by what the call does when it runs again."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.left_out import never_read, unwritten
+from tests.judge.test_by_running import ran
+
+COPY = """\
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    n = pid * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + n, mask=n < N)
+    tl.store(out_ptr + n, x, mask=n < N)
+
+def entry(x):
+    out = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 4),)](x, out, x.numel(), BLOCK=4)
+    return out
+"""
+STORE = "    tl.store(out_ptr + n, x, mask=n < N)\n"
+
+
+@pytest.mark.parametrize(("old", "new", "line", "says"), [
+    ("triton.cdiv(x.numel(), 4)", "x.numel() // 4", 13, "with 3 programs along axis 0 in place of 2, none is left out"),
+    ("triton.cdiv(x.numel(), 4)", "1", 13, "with 3 programs along axis 0 in place of 1, none is left out"),
+    (STORE, STORE.replace("n < N", "n < N - 1"), 9, "line 9 has their addresses in some lanes, and its mask is False in just these"),
+    ("out_ptr + n, x", "out_ptr + n % 8, x", 9, "line 9 has the address of [8] in no lane, masked or not; 2 lanes have that of [0]"),
+    ("    n = pid * BLOCK", "    n = pid % 2 * BLOCK", 9, "line 9 has the address of [8] in no lane, masked or not; 2 lanes have that of [0]"),
+    ("    n = pid * BLOCK", "    n = (pid + pid // 2) * BLOCK", 9, "line 9 has the address of [8] in no lane, masked or not; program (2, 0, 0) stores nothing to the result"),
+    (STORE, f"    if pid < 2:\n    {STORE}", 10, "program (2, 0, 0) never comes to line 10; it stands under the condition of line 9"),
+    (STORE, f"    for _ in range(0, pid):\n    {STORE}", 10, "program (0, 0, 0) never comes to line 10; it stands in the loop of line 9"),
+    (STORE, f"    for _ in range(N, pid):\n    {STORE}", 10, "no program comes to line 10; it stands in the loop of line 9"),
+    ("return out", "return out[:9].clone()", 0, ""),
+], ids=str)  # fmt: skip
+def test_the_part_that_leaves_elements_unwritten_is_told(old: str, new: str, line: int, says: str) -> None:
+    assert old in COPY
+    text = COPY.replace(old, new)
+    program, _ = ran(text, x := torch.arange(10.0), lambda x: x)
+    assert unwritten(program, [x], (), text) == ((line, says) if line else None)
+
+
+def test_nothing_is_told_where_all_is_written() -> None:
+    program, _ = ran(COPY, x := torch.arange(10.0), lambda x: x)
+    assert unwritten(program, [x], (), COPY) is None
+
+
+# --- what is never read ------------------------------------------------------------------------------------------------
+
+ONE_TILE = """\
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    n = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * N + n, mask=n < N, other=OTHER)
+    tl.store(out_ptr + tl.program_id(0), RESULT)
+
+def entry(x):
+    x = x.contiguous()
+    out = torch.empty((x.shape[0],), dtype=x.dtype, device=x.device)
+    kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=8)
+    return out
+"""
+SUM = ONE_TILE.replace("OTHER", "0.0").replace("RESULT", "tl.sum(x, axis=0)")
+READ = "Only the first 8 of 11 columns of x are read."
+
+
+def row_sums(x: torch.Tensor) -> torch.Tensor:
+    return x.sum(1)
+
+
+def told(
+    text: str, x: torch.Tensor, right: Callable[[torch.Tensor], torch.Tensor] = row_sums, source: str = ""
+) -> Diagnosis | None:  # fmt: skip
+    """What is said of a submission whose results are to be those of a function, where its source is looked at or not."""
+    program, comparison = ran(text, x, right)
+    return never_read(program, [x], comparison, (), ["x"], source)
+
+
+@pytest.mark.parametrize("x", [torch.arange(33.0).view(3, 11) - 40, torch.arange(33.0).view(11, 3).T - 40], ids=["as it is", "a copy"])
+def test_columns_that_no_kernel_reads_are_told_of_an_input(x: torch.Tensor) -> None:
+    found = told(SUM, x)
+    assert found is not None and found.sentence == READ
+
+
+def test_what_a_maximum_lacks_is_told_as_well() -> None:
+    text = ONE_TILE.replace("OTHER", '-float("inf")').replace("RESULT", "tl.max(x, axis=0)")
+    found = told(text, torch.arange(33.0).view(3, 11) - 40, lambda x: x.amax(1))
+    assert found is not None and found.sentence == READ
+
+
+COUNTS = """\
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr, share, BLOCK: tl.constexpr):
+    n = tl.arange(0, BLOCK)
+    tl.atomic_add(out_ptr + tl.load(x_ptr + tl.program_id(0) * share + n, mask=n < share), 1, mask=n < share)
+
+def entry(x):
+    out = torch.zeros((3,), dtype=torch.int32, device=x.device)
+    kernel[(2,)](x, out, x.shape[0] // 2, BLOCK=8)
+    return out
+"""
+
+
+def test_the_last_ones_that_a_share_leaves_out_are_told_of_what_is_counted() -> None:
+    found = told(COUNTS, torch.arange(11, dtype=torch.int32) % 3, lambda x: torch.bincount(x, minlength=3).int())
+    assert found is not None and found.sentence == "Only the first 10 of 11 elements of x are read."
+    assert found.hint == "line 7 has the address of [10] only where its mask is False"
+
+
+def test_elements_that_are_left_out_here_and_there_are_counted() -> None:
+    found = told(SUM.replace("mask=n < N", "mask=(n < N) & (n % 2 == 0)"), torch.arange(1.0, 22.0).view(3, 7))
+    assert found is not None and found.sentence.startswith("9 of 21 elements of x are never read.")
+
+
+def test_that_no_loop_goes_on_behind_a_tile_is_told_where_as_much_is_read_as_the_tile_has() -> None:
+    found = told(SUM, torch.arange(33.0).view(3, 11), source=SUM)
+    assert found is not None and found.sentence == f"{READ} No loop of kernel goes on behind the tile in line 6."
+    assert found.line == 6
+    too_few = SUM.replace("n = tl", "n = tl.program_id(1) * BLOCK + tl")
+    found = told(too_few, torch.arange(33.0).view(3, 11), source=too_few)
+    assert found is not None and found.sentence == READ, "each program has a tile of its own"
+
+
+def test_nothing_is_told_where_something_else_is_wrong_that_does_not_depend_on_it() -> None:
+    x = torch.arange(33.0).view(3, 11)
+    assert told(SUM, x, lambda x: x[:, :8].sum(1) + 1) is None, "all that the right result needs is read"
+    assert told(SUM, x, lambda x: x[:, :8].sum(1) + torch.tensor([1.0, 1.0, 0.0]) * x[:, 10] + 1) is None, "the last row is wrong, too"
+
+
+def test_nothing_is_told_of_inputs_that_are_read_whole() -> None:
+    assert told(SUM.replace("tl.sum(x, axis=0)", "tl.max(x, axis=0)"), torch.arange(21.0).view(3, 7)) is None
