@@ -98,7 +98,7 @@ ANY_RANK = calls(
 IN_MODELS = calls(
     BIAS_GELU,
     dtypes=["float32"],
-    sizes={"...": [3, 5], "N": [70]},
+    sizes={"...": [3], "N": [70]},
     layouts={"x": [*PLAIN, "transposed"], "bias": [*PLAIN, "every_second"]},
     values=["normal"],
     how={"ranks": [2]},
@@ -173,7 +173,7 @@ def test_memory(submission, call):
 @points(10, kind="structure", handout="as an operator of torch, in a namespace of your choice")
 def test_operator(submission):
     """Is an operator of torch, with a schema that changes no input"""
-    assert_operator(inspected(submission, normal((3, 5, 70)), normal((70,))))
+    assert_operator(inspected(submission, normal((3, 3, 70)), normal((70,))))
 
 
 @points(10, kind="structure", handout="torch's own torch.library.opcheck is asked about it")

@@ -9,6 +9,7 @@ Everything else may be honest; it is a person who has to look.
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -70,6 +71,7 @@ class Reach:
     line: int
 
 
+@functools.lru_cache(maxsize=16)
 def reach(text: str) -> Reach | None:
     """The first thing in a source text by which it could change its process; None where there is none."""
     try:

@@ -53,17 +53,18 @@ def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: 
     seen = _Seen()
     with cuda.as_it_is(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        unavailable = _missing(loaded, values[0])
-        if unavailable:
-            return seen.as_data() | {"error": "", "checks": encode({}), "unavailable": unavailable}
-        with _compiling():
-            error = seen.compile(Model(function, values[0]), values)
-            checks = {name: _opcheck(seen.called, name, values) for name in OPCHECKS} if seen.called else {}
-    return seen.as_data() | {"error": error, "checks": encode(checks), "unavailable": ""}
+        unavailable, error, checks = _prepared(loaded), "", {}
+        if not unavailable:
+            with _compiling():
+                error = seen.compile(Model(function, values[0]), values)
+                checks = {name: _opcheck(seen.called, name, values) for name in OPCHECKS} if seen.called else {}
+        if error and (unavailable := _missing(values[0])):
+            seen, error, checks = _Seen(), "", {}
+    return seen.as_data() | {"error": error, "checks": encode(checks), "unavailable": unavailable}
 
 
-def _missing(loaded: LoadedModule, first: torch.Tensor) -> str:
-    """Why this machine cannot compile a model of nothing but torch: no fault of the submission; "" where it can."""
+def _prepared(loaded: LoadedModule) -> str:
+    """Why torch.compile's machinery cannot be imported on this machine; "" where it can, and has been."""
     os.environ.pop("TORCHDYNAMO_DISABLE", None)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.dirname(loaded.path)
     os.environ.setdefault("LOGNAME", "student")  # a process of no known user has no name otherwise, and torch asks
@@ -71,6 +72,11 @@ def _missing(loaded: LoadedModule, first: torch.Tensor) -> str:
         torch_compile.prepare()
     except Exception as error:  # noqa: BLE001  (whatever importing needs that is not here)
         return _message(error)
+    return ""
+
+
+def _missing(first: torch.Tensor) -> str:
+    """Why this machine cannot compile a model of nothing but torch: no fault of the submission; "" where it can."""
     with _compiling():
         return _Seen().compile(Model(_relu, first), [first])
 
