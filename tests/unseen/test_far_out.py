@@ -63,6 +63,18 @@ def test_some_programs_of_a_call_that_took_too_much_are_run_at_the_end() -> None
     assert first and not first.in_part and second and second.in_part and stretch.next() is None
 
 
+def test_what_is_summed_is_not_run_in_part() -> None:
+    draws = draws_of(calls(domain_of(get("matmul").tests)["matmul"]))
+    assert draws is not None
+    form = TracedForm("", "matmul", tuple(View(number, "float32", (7, 7), (7, 1)) for number in range(2)))
+    by_name = {one.name: one for one in LongDimensions([("", draws)]).begun("", draws, [form]) if one.other == Limit.OTHERS[0]}
+    for name, is_run in (("K", False), ("M", True)):
+        assert by_name[name].next()
+        by_name[name].spent(None)
+        last = by_name[name].next()
+        assert (last is not None and last.in_part) is is_run
+
+
 def test_a_dimension_is_stretched_in_the_first_check_of_it_whichever_runs_first() -> None:
     draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
     assert draws is not None
