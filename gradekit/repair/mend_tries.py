@@ -217,17 +217,21 @@ class MendTries:
                     self.texts.by_chance.add(text)
         return text in self.texts.by_chance
 
-    def suspicion(self, text: str) -> Suspicion | None:
+    def suspicion(self, text: str, alone: bool = False) -> Suspicion | None:
         """Why a `text` that makes examples right may only hide the mistake, by what kernels do in the failing example
-        and in larger ones; None where nothing shows that. An edit of a loop's head alone may leave it fewer steps."""
-        if (self.text, text) not in self.texts.suspicions and self.check.example is not None:
-            self.texts.suspicions[self.text, text] = None
+        and, unless it is to be looked at `alone`, in larger ones; None where nothing shows that. An edit of a loop's
+        head alone may leave it fewer steps."""
+        key = self.text, text, alone
+        if key not in self.texts.suspicions and self.check.example is not None:
+            self.texts.suspicions[key] = None
             with survived("The look at what kernels do"):
-                after = self.texts.effort(text, self._telling)
+                examples = [self.check.example] if alone else self._telling
+                before = self.texts.effort(self.text, examples) if alone else self._effort
                 lines = enumerate(zip(self.text.splitlines(), text.splitlines(), strict=False), 1)
-                changed = [line for line, (one, other) in lines if one != other]
-                self.texts.suspicions[self.text, text] = suspicion(self._effort, after, changed[: len(changed) == 1])
-        return self.texts.suspicions.get((self.text, text))
+                changed = [line for line, (one, other) in lines if one != other][:2]
+                after = self.texts.effort(text, examples)
+                self.texts.suspicions[key] = suspicion(before, after, changed if len(changed) == 1 else ())
+        return self.texts.suspicions.get(key)
 
     @cached_property
     def _telling(self) -> list[Example]:

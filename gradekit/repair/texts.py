@@ -39,7 +39,7 @@ class Texts:
     explained: Callable[[Failure, Call, Subject], Diagnosis | None]
     anew: Callable[[Subject], FailedCheck | None] = lambda subject: None
     by_chance: set[str] = field(default_factory=set)  # those that a mend has made right by chance alone
-    suspicions: dict[tuple[str, str], Suspicion | None] = field(default_factory=dict)  # by the text before and after
+    suspicions: dict[tuple[str, str, bool], Suspicion | None] = field(default_factory=dict)  # by the texts
     walked: dict[Hashable, WalkedExamples] = field(default_factory=dict)  # for all checks
     _tried: Subject | None = None
     _screens: dict[str, Screen] = field(default_factory=dict)

@@ -199,8 +199,11 @@ class Tutor:
         if both := self._of_two(tries, list(dict.fromkeys([*([first] if first else []), *helping]))):
             return both, self._mending.told_first
         named = [mend for mend in helping if LOOK not in mend.hint]  # what nobody can name explains no half
-        if named[:1] == helping[:1] != [] and (told := self._with_numbers(tries, named[0], is_half=True)) is not None:
-            return told, named[0]
+        first_half = named[0] if named[:1] == helping[:1] != [] else None
+        if first_half is not None and tries.suspicion(first_half.applied(tries.text), alone=True) is not None:
+            first_half = None
+        if first_half is not None and (told := self._with_numbers(tries, first_half, is_half=True)) is not None:
+            return told, first_half
         found = self._of_two(tries, halves := self._halves(tries, likely))
         if found is not None:
             return found, self._mending.told_first

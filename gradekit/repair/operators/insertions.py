@@ -1,11 +1,11 @@
-"""Statements added: an update that is missing at the end of a loop's step."""
+"""Statements added, as an update that is missing at the end of a loop's step, or moved to before the loop."""
 
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
 from gradekit.interpreter.tile_values import ValueKind
-from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, at_once
 from gradekit.repair.operators.words import words
 from gradekit.repair.work import Limit
 from gradekit.source.kernel import Loop, counter_of, names_of_steps, simple, target_of, value_of
@@ -14,7 +14,8 @@ from gradekit.source.kernel import Loop, counter_of, names_of_steps, simple, tar
 def insertions(site: ChangeSite) -> Iterator[Change]:
     """All of a function, the likeliest first."""
     loops = [loop for loop in site.kernel.loops if loop in site.watched.names]
-    every = [one for loop in loops for one in (*_kept(site, loop), *_moved(site, loop), *_begun_anew(site, loop))]
+    ways = (_set_back, _kept, _moved, _begun_anew)
+    every = [one for loop in loops for way in ways for one in way(site, loop)]
     yield from every[: Limit.INSERTIONS]
 
 
@@ -79,6 +80,23 @@ def _begun_anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
             says = words("begun-once", name=name, loop=loop.lineno)
             change = site.change(ChangeKind.UPDATE, place, f"{old}; {text}" if is_again else f"{text}; {old}", says)
             yield replace(change, sentence=f"Line {begun.lineno} {says[0]}", at=begun.lineno)
+
+
+def _set_back(site: ChangeSite, loop: Loop) -> Iterator[Change]:
+    """`total = tl.zeros(...)` before a loop, in each step of which it begins anew; of several, each and all at once."""
+    block, of = getattr(site.kernel.parents[loop], "body", []), site.kernel.names
+    inside = [one for part in loop.body for one in ast.walk(part) if isinstance(one, (ast.Assign, ast.AugAssign))]
+    goes_on = {target_of(one) for one in inside if isinstance(one, ast.AugAssign) or target_of(one) in of(one.value)}
+    begun = [one for one in loop.body if isinstance(one, ast.Assign) and target_of(one) in goes_on]
+    begun = [one for one in begun if not of(one.value) & {*_made_in(loop), counter_of(loop)}]
+    before = [one for one in block[: block.index(loop)] if simple(one)][-1:] if loop in block else []
+    for group in [*([one] for one in begun), *([begun] if len(begun) > 1 else [])] if before else []:
+        texts = [site.source.of(one) for one in (*before, *group)]
+        names = " and ".join(f"`{target_of(one)}`" for one in group)
+        says = words("set-back-first", names=names, loop=loop.lineno)
+        dropped = [site.change(ChangeKind.UPDATE, one, "pass", says) for one in group]
+        if "\n" not in "".join(texts):
+            yield at_once([*dropped, site.change(ChangeKind.UPDATE, before[0], "; ".join(texts), ("", ""))])
 
 
 def _put(site: ChangeSite, loop: Loop, new: str, says: tuple[str, str], blamed: ast.stmt) -> Iterator[Change]:
