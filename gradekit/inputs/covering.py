@@ -25,11 +25,15 @@ class Rule:
     holds: Callable[[Row], bool]
 
 
-def design(factors: Mapping[str, Sequence[Hashable]], strength: int = 2, rules: Sequence[Rule] = ()) -> list[Row]:
-    """Rows that cover every allowed combination of `strength` levels; all combinations of fewer factors."""
+def design(
+    factors: Mapping[str, Sequence[Hashable]], strength: int = 2, rules: Sequence[Rule] = (), begun: Sequence[Row] = ()
+) -> list[Row]:
+    """Rows that cover, with those that are `begun`, every allowed combination of `strength` levels; all combinations of
+    fewer factors."""
     names = list(factors)
     forbidden = tuple(_forbidden(rule, factors, names) for rule in rules)
-    rows = _numbered(tuple(len(levels) for levels in factors.values()), min(strength, len(names)), forbidden)
+    first = tuple(tuple(factors[name].index(row[name]) for name in names) for row in begun)
+    rows = _numbered(tuple(len(levels) for levels in factors.values()), min(strength, len(names)), forbidden, first)
     return [{name: factors[name][number] for name, number in zip(names, row, strict=True)} for row in rows]
 
 
@@ -44,15 +48,20 @@ def _forbidden(rule: Rule, factors: Mapping[str, Sequence[Hashable]], names: lis
 
 
 @functools.lru_cache(maxsize=256)
-def _numbered(counts: tuple[int, ...], strength: int, forbidden: tuple[Forbidden, ...]) -> list[tuple[int, ...]]:
+def _numbered(
+    counts: tuple[int, ...], strength: int, forbidden: tuple[Forbidden, ...], first: tuple[tuple[int, ...], ...]
+) -> list[tuple[int, ...]]:
     """The design by numbers alone: factors with as many levels, and the same ones forbidden, have the same. covertable
     is not told of factors with one level: there is nothing to choose."""
     chosen = {place: f"f{place}" for place, count in enumerate(counts) if count > 1}
     constraints = [_constraint(places, refused, chosen) for places, refused in forbidden if refused]
     factors = {name: list(range(counts[place])) for place, name in chosen.items()}
-    made = make(factors, strength=min(strength, len(factors)), constraints=constraints) if factors else [{}]
+    how = {"strength": min(strength, len(factors)), "constraints": constraints}
+    how["presets"] = [{name: row[place] for place, name in chosen.items()} for row in first]
+    made = make(factors, **how) if factors else [{}]
     rows = [[row.get(f"f{place}", 0) for place in range(len(counts))] for row in made]
     rows = _needed([row for row in rows if _legal(row, forbidden)], strength)
+    rows = [row for row in rows if tuple(row) not in first]
     _even_out(rows, counts, strength, forbidden)
     return [tuple(row) for row in rows]
 

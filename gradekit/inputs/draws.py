@@ -34,6 +34,8 @@ SPREAD, TURNED = "spread", "turned"
 """Stand behind a pair that begins at one address, the second's elements twice as far apart in one dimension, or its
 last two dimensions stored in the other order, with elements twice as far apart or not."""
 
+ANY = "any"  # a layout that goes in turn
+
 SEEDS = 10_000
 
 
@@ -79,7 +81,7 @@ class Draws:
             **({"rank": self.ranks} if self.ranks else {}),
             **{f"size {name}": options for name, options in self.sizes if name != ANY_DIMENSIONS or most},
             **dict(self.choices), **dict(self.scalars),
-            **{f"layout {name}": self._possible(name, options, most) for name, options in self.layouts},
+            **{f"layout {name}": self._possible(name, options, most, apart=True) for name, options in self.layouts},
             **{f"values {names}": options for names, options in self.values},
             **({"alias": self.alias_levels} if self.aliases else {}),
             **({GIVEN: self.given_levels} if self.entry.optional else {}),
@@ -172,9 +174,10 @@ class Draws:
         kind, seed = (kind.format(**names), 0) if "{seed}" in kind else (kind.format(**names), names["own"])
         return promised(tensor, Input(dtype, shape, stride, offset, kind, seed), names)
 
-    def _possible(self, name: str, options: Sequence[str], rank: int) -> tuple[str, ...]:
+    def _possible(self, name: str, options: Sequence[str], rank: int, apart: bool = False) -> tuple[str, ...]:
         dims = len(shape_parts(next(tensor for tensor in self.tensors if tensor.name == name), rank))
-        return _with_variants(tuple(options), dims)
+        found = _with_variants(tuple(options), dims, dims == 2 and not self.ranks)
+        return layouts.told_apart(found, dims) if apart else found
 
     # --- sizes -------------------------------------------------------------------------------------------------------
 
@@ -262,7 +265,7 @@ class Draws:
         found = [covering.Rule((*sizes, *(["rank"] if self.ranks else [])), self.fits)] if sizes else []
         if len(self.ranks) > 1:
             for name, options in self.layouts:
-                possible = {rank: set(self._possible(name, options, rank)) for rank in self.ranks}
+                possible = {rank: {*self._possible(name, options, rank), ANY} for rank in self.ranks}
                 found.append(covering.Rule((f"layout {name}", "rank"), _layout_fits(f"layout {name}", possible)))
         shapes = {tensor.name: tensor.shape for tensor in self.tensors}
         for pair in self.aliases:
@@ -274,10 +277,30 @@ class Draws:
                 )
         return found
 
+    def laid_out(self, row: covering.Row, turn: int) -> covering.Row:
+        """The row with another layout of each tensor in each turn."""
+        rank = int(str(row.get("rank", 0)))
+        possible = {f"layout {name}": self._possible(name, options, rank, apart=True) for name, options in self.layouts}
+        turned = {name: one[(turn + place) % len(one)] for place, (name, one) in enumerate(possible.items())}
+        return {name: turned[name] if level == ANY else level for name, level in row.items()}
+
 
 @functools.lru_cache(maxsize=256)
 def _design(draws: Draws, strength: int) -> tuple[covering.Row, ...]:
-    rows = covering.design(draws.factors, strength, draws.rules())
+    """Layouts meet one another and all else in rows that show them. Those in which a size is 1, or two tensors share
+    memory, are as few as sizes and values need; their layouts go in turn."""
+    factors, rules = draws.factors, draws.rules()
+    first = {f"layout {pair.split()[0]}" for pair in draws.aliases}
+    ways = {name: (ANY,) for name, levels in factors.items()
+            if name.startswith("layout ") and name not in first and len(levels) > 1}  # fmt: skip
+    hiding = {"alias", *(f"size {part}" for tensor in draws.tensors for part in tensor.shape)} if ways else {*()}
+    shown = {name: tuple(one for one in levels if name not in hiding or not _hides(one)) or levels
+             for name, levels in factors.items()}  # fmt: skip
+    rows = covering.design(shown, strength, rules)
+    if shown != factors:
+        begun = [{**row, **dict.fromkeys(ways, ANY)} for row in rows]
+        more = covering.design({**factors, **ways}, strength, rules, begun)
+        rows += [draws.laid_out(row, turn) for turn, row in enumerate(more)]
 
     def weight(numbered: tuple[int, covering.Row]) -> int:
         turn, row = numbered
@@ -294,6 +317,11 @@ def _one_shape(pair: str, alike: Sequence[tuple[str, ...]], row: covering.Row) -
     levels = [[row.get(f"size {part}", part) for part in parts] for parts in alike]
     is_one = all(one == other and len(getattr(one, "members", "1")) == 1 for one, other in levels)
     return is_one and (row["alias"] == pair or any(str(one) != "1" for one, _ in levels))
+
+
+def _hides(level: Any) -> bool:
+    """Whether strides do not matter in rows with a level: an alias, or sizes of which one is 1."""
+    return min(level.members) < 2 if isinstance(level, SizeClass) else bool(level)
 
 
 def _layout_fits(factor: str, possible: Mapping[Any, set[str]]) -> Callable[[covering.Row], bool]:
@@ -323,7 +351,8 @@ class _Planned:
         self._times += 1
         if label in self._variants:
             return options[self._variants[label] % len(options)]
-        return options[(self._turn * (1 if len(options) < SEEDS else 7) + self._times) % len(options)]
+        turn = self._turn * 7 if len(options) >= SEEDS else self._turn // 2 if label == "axis" else self._turn
+        return options[(turn + self._times) % len(options)]
 
 
 class _Room(Sequence[int]):
@@ -390,9 +419,11 @@ def _unnamed(rank: int) -> tuple[str, ...]:
 
 
 @functools.cache
-def _with_variants(options: tuple[str, ...], dims: int) -> tuple[str, ...]:
-    """The layouts that a tensor of so many dimensions can have."""
-    return tuple(one for one in options if layouts.variants(one.partition(":")[0], dims))
+def _with_variants(options: tuple[str, ...], dims: int, each: bool) -> tuple[str, ...]:
+    """The layouts that a tensor of so many dimensions can have, `each` dimension that is expanded by itself."""
+    counts = {one: layouts.variants(one.partition(":")[0], dims) for one in options}
+    ways = {layouts.EXPANDED: [f"{layouts.EXPANDED}:{number}" for number in range(dims + 1)]} if each else {}
+    return tuple(dict.fromkeys(itertools.chain(*(ways.get(one, [one]) for one in options if counts[one]))))
 
 
 def _at(members: Mapping[str, Sequence[int]], at: Mapping[str, int]) -> dict[str, int]:

@@ -15,7 +15,10 @@ GAPS = (1, 16, 3, 2, 8, 5, 7, 4, 6)
 """Widths of gaps, in elements: 16 keeps the alignment that Triton specializes for, the others break it."""
 
 
-STEPS = (3, 16, 7)  # strides of vectors that are stepped: 16 lets Triton specialize a kernel for it, the others do not
+OFFSETS = (0, 1, 16, 8, 4, 2)  # in elements, each aligned in another way
+
+
+STEPS = (3, 2, 16, 7)  # strides of stepped vectors: 16 lets Triton specialize a kernel for it, the others do not
 
 
 PLAIN_TIMES = 3  # so many times as often as any other is the plainest of several options drawn
@@ -124,19 +127,28 @@ class _Layout:
 _LAYOUTS = {
     "contiguous": _Layout(lambda shape, variant: (row_major(shape), 0), 0),
     # contiguous, but so many elements into its storage
-    "offset": _Layout(lambda shape, variant: (row_major(shape), GAPS[variant]), 0, lambda rank: len(GAPS)),
+    "offset": _Layout(lambda shape, variant: (row_major(shape), OFFSETS[variant]), 0, lambda rank: len(OFFSETS)),
     "transposed": _Layout(_transposed, 2, lambda rank: 2),  # x.mT, dense or with gaps
     "permuted": _Layout(_permuted, 3, lambda rank: 2 * len(_orders(rank))),  # any other order, dense or with gaps
     "sliced_columns": _Layout(_sliced_columns, 2, lambda rank: len(GAPS)),  # x[:, a:b]
     "sliced_rows": _Layout(_sliced_rows, 2, lambda rank: len(GAPS)),  # x[a:, :]
     "every_second": _Layout(lambda shape, variant: (tuple(2 * s for s in row_major(shape)), 0), 1),  # x[..., ::2]
-    # every third of a dimension that is not the last; of a vector, every third, 16th or 7th element
+    # every third of a dimension that is not the last; of a vector, every third, second, 16th or 7th element
     "stepped": _Layout(_stepped, 1, lambda rank: rank - 1 if rank > 1 else len(STEPS)),
     # x.expand(...): one dimension has stride 0 (an inner one beside strides of a contiguous tensor), or
     # all have, as the gradient of x.sum()
     "expanded": _Layout(_expanded, 1, lambda rank: rank + 1 if rank > 1 else 1),
 }
-PERMUTED, TRANSPOSED = "permuted", "transposed"
-BY_RANK = frozenset({PERMUTED, "stepped", "expanded"})  # those whose variants are about one dimension or another
+CONTIGUOUS, OFFSET, PERMUTED, TRANSPOSED, EXPANDED = "contiguous", "offset", "permuted", "transposed", "expanded"
+BY_RANK = frozenset({PERMUTED, "stepped", EXPANDED})  # those whose variants are about one dimension or another
 LAYOUTS = tuple(_LAYOUTS)
 """The names of all layouts, simplest first; those that need more dimensions leave themselves out."""
+
+
+_MERGED = {1: {"every_second": "stepped"}, 2: {"sliced_rows": OFFSET, "stepped": "sliced_columns"}}
+
+
+def told_apart(names: Sequence[str], rank: int) -> tuple[str, ...]:
+    """Those of the layouts that are no case of another: contiguous is an offset of 0."""
+    like = {CONTIGUOUS: OFFSET, **_MERGED.get(rank, {"sliced_rows": "stepped"})}
+    return tuple(one for one in names if like.get(one) not in names)

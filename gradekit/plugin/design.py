@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gradekit.compat.hypothesis import strategies
-from gradekit.domain import ANY_DIMENSIONS
 from gradekit.inputs.calls import draws_of
-from gradekit.inputs.classes import SizeClass
 from gradekit.inputs.covering import Row
 from gradekit.inputs.draws import Draws, shape_parts
-from gradekit.inputs.layouts import BY_RANK, PERMUTED, TRANSPOSED, variants
+from gradekit.inputs.layouts import BY_RANK
 from gradekit.plugin.profiles import Limit, Profile
 from gradekit.reuse import SharedCache, shared
 
@@ -94,14 +92,12 @@ def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
     name, draws = drawn
     planned: dict[str, Planned] = {}
     rows = [*draws.design(profile.strength)]
-    rows += _squares(draws, rows)
-    every = [*_in_turn(draws, rows), *(_in_every_order(draws, rows) if profile.strength > 2 else ())]
-    for turn, (row, numbered) in enumerate(every):
+    for turn, (row, numbered) in enumerate(_in_turn(draws, rows)):
         call, numbers = draws.call(row, turn + seed, {name: number + seed for name, number in numbered.items()})
         planned.setdefault(repr(call), Planned(row, {name: call}, numbers))
     chosen = sorted(planned.values(), key=lambda one: simplicity(one.given))
     kept = sorted(telling([planned.row for planned in chosen], profile.at_most))
-    return Design(tuple(chosen[place] for place in kept), profile.strength, len(every))
+    return Design(tuple(chosen[place] for place in kept), profile.strength, len(rows))
 
 
 def telling(rows: Sequence[Row], most: int, seen: Collection[tuple[str, Hashable]] = ()) -> list[int]:
@@ -141,34 +137,6 @@ def _in_turn(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str,
             laid_out[tensor.name] = tensor.name, layout, dims
         yield row, {name: seen[one] + max(one[2] - 2, 0) * one[2] for name, one in laid_out.items()}
         seen.update(laid_out.values())
-
-
-def _squares(draws: Draws, rows: Sequence[Row]) -> Iterator[Row]:
-    """For each tensor whose last two sizes may be alike, a row in which they are and it is transposed, where `rows`
-    have none: nothing but its strides tells such a matrix from one that is not."""
-    for tensor in draws.tensors:
-        factors = [f"size {name}" for name in tensor.shape[-2:] if f"size {name}" in draws.factors]
-        levels = [draws.factors[factor] for factor in factors]
-        alike = [n for n in levels[0] if n in levels[1] and str(n) not in "01"] if len(set(factors)) == 2 else []
-        turned = [row for row in rows if row[f"layout {tensor.name}"] == TRANSPOSED]
-        if alike and turned and not any(row[factors[0]] == row[factors[1]] in alike for row in turned):
-            square = {**turned[-1], **dict.fromkeys(factors, alike[-1])}
-            yield from [square] if draws.fits(square) else []
-
-
-def _in_every_order(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:
-    """For each tensor, a row of large sizes in which it shares no memory, with its dimensions stored in each order."""
-    for tensor in draws.tensors:
-        factor = f"layout {tensor.name}"
-        permuted = [row for row in reversed(rows) if row[factor] == PERMUTED and not row.get("alias")]
-        largest = max(permuted, key=_smallest_size, default=None)
-        if largest is not None and ANY_DIMENSIONS not in tensor.shape:
-            yield from ((largest, {tensor.name: number}) for number in range(variants(PERMUTED, len(tensor.shape))))
-
-
-def _smallest_size(row: Row) -> int:
-    """Of all sizes that a row may have: dimensions of size 1 have no order."""
-    return min((min(level.members) for level in row.values() if isinstance(level, SizeClass)), default=0)
 
 
 # --- example cache ----------------------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ class FurtherInputs:
         shown: dict[Hashable, Iterator[FurtherCall]] = {}
         design = draws.design()
         rows = [design[place] for place in telling(design, Limit.VARIED)]
-        for call, form in self._alone:
+        for call, form in sorted(self._alone, key=lambda one: " == " not in one[0].why):
             path = self._host.branches.path_of(form) if fits(draws, form) and form.elements else None
             if path is not None and path.way not in self._usual:
                 shown.setdefault(path.way, varied(draws, call, path, form, rows))
@@ -347,7 +347,9 @@ class LongestCalls:
         """What the first of them that leaves elements out, or cannot be launched, does wrong."""
         for call in self._promised.calls(check, draws, forms):
             failure = shortage_of(self._subject, call) if self._steady(call) else None
-            if failure is not None and (not refused(failure) or self._promised.tells_of_launches(check, draws)):
+            if failure is None or call.turned and shortage_of(self._subject, call.upright):
+                continue  # or another check tells of it
+            if not refused(failure) or call.turned or self._promised.tells_of_launches(check, draws):
                 return failure
         return None
 

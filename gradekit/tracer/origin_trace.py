@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import BuiltinFunctionType
 from typing import Any
 
 import torch
@@ -21,8 +22,8 @@ from gradekit.compat.triton import JITFunction
 from gradekit.origins import LaunchedNames, LaunchOrigin, Origins, ViewOrigin
 from gradekit.program import Descriptor, Launch, View, every_step
 from gradekit.tracer.cuda import patched
-from gradekit.tracer.recorder import Recorder, map_views
-from gradekit.tracer.sizes import Table, TracedSize, plain
+from gradekit.tracer.recorder import Recorder, executing, map_views
+from gradekit.tracer.sizes import Table, TracedShape, TracedSize, plain
 
 # --- geometry ---------------------------------------------------------------------------------------------------------
 
@@ -258,6 +259,7 @@ def _sliced(part: slice, size: Any) -> tuple[Any, Any, int]:
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
+FOLLOWED = ("ceil", "floor", "prod", "trunc")  # of `math`: they ask the numbers themselves
 MOST_WAYS = 8
 MOST_LAUNCHES = 32  # launches of one call that are noted
 
@@ -278,7 +280,9 @@ class Following(TorchFunctionMode):
         self._launches: dict[int, tuple[Any, LaunchOrigin]] = {}
         self._binding: tuple[dict[str, Any], Sequence[Any]] | None = None
         self._answers: dict[Any, Callable[..., Any]] = {
-            torch.Tensor.shape.__get__: lambda t: torch.Size(self.of(t).shape),  # type: ignore[attr-defined]
+            torch.Tensor.shape.__get__: lambda t: TracedShape(self.of(t).shape),  # type: ignore[attr-defined]
+            torch.Tensor.nbytes.__get__: lambda t: math.prod(self.of(t).shape) * t.element_size(),  # type: ignore[attr-defined]
+            torch.Tensor.__len__: self._length,
             torch.Tensor.size: self._size,
             torch.Tensor.stride: self._stride,
             torch.Tensor.storage_offset: self._storage_offset,
@@ -359,9 +363,13 @@ class Following(TorchFunctionMode):
         begin = self.table.size(first, "offset", number)
         return begin if type(offset) is int and offset == first else begin + (offset - first)
 
+    def _length(self, tensor: torch.Tensor) -> Any:
+        self.table.lost("a length", executing(self.recorder.path))
+        return self.of(tensor).shape[0]
+
     def _size(self, tensor: torch.Tensor, dim: int | None = None) -> Any:
         shape = self.of(tensor).shape
-        return torch.Size(shape) if dim is None else shape[dim]
+        return TracedShape(shape) if dim is None else shape[dim]
 
     def _stride(self, tensor: torch.Tensor, dim: int | None = None) -> Any:
         stride = self.of(tensor).stride
@@ -372,8 +380,9 @@ class Following(TorchFunctionMode):
         answer = self._answers.get(func)
         if answer is not None and args and _followed(args[0]):
             return answer(*args, **kwargs)
-        result = func(*args, **kwargs)
-        name = getattr(func, "__name__", "")
+        result, name = func(*args, **kwargs), getattr(func, "__name__", "")
+        if name == "item":  # of a tensor that host code has made of numbers
+            return self.table.made(result)
         if name == "unbind" and isinstance(result, tuple):
             whole = self.of(args[0])
             for made, geometry in zip(result, parts(whole, len(result), *args[1:], **kwargs), strict=True):
@@ -416,21 +425,21 @@ class Following(TorchFunctionMode):
 
         own = lambda jit, *args, grid, warmup, **kwargs: self._run(run, jit, args, grid, warmup, kwargs)
         noted = patched(self.recorder, launched=self._launched)
-        with patched(JITFunction, run=own), patched(BackwardCFunction, apply=apply), noted:
+        known = {name: self.table.noting(function) for name, function in vars(math).items()
+                 if isinstance(function, BuiltinFunctionType) and name not in FOLLOWED}  # fmt: skip
+        stored = self.table.noting(torch.UntypedStorage.nbytes, always=True)
+        numbers = both(patched(math, **known), patched(torch.UntypedStorage, nbytes=stored, size=stored))
+        with patched(JITFunction, run=own), patched(BackwardCFunction, apply=apply), numbers, noted:
             yield
 
     def _run(self, run: Any, jit: Any, args: Any, grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Any:
         bound = dict(zip(jit.arg_names, args, strict=False)) | kwargs
+        traced = {name: value for name, value in bound.items() if isinstance(value, TracedSize)}
         sizes: list[Any] = []
 
         def numbers(meta: dict[str, Any]) -> Any:
-            found = (
-                grid({**meta, **{name: v for name, v in bound.items() if isinstance(v, TracedSize)}})
-                if callable(grid)
-                else grid
-            )
-            sizes[:] = found
-            return tuple(map(plain, found))
+            sizes[:] = grid({**meta, **traced}) if callable(grid) else grid
+            return tuple(map(plain, sizes))
 
         self._binding = bound, sizes
         try:

@@ -84,7 +84,7 @@ class Recorder:
         return storage_id(raw_storage(tensor)) in self._known
 
     def _number(self, raw: Any) -> TracedStorage:
-        nbytes = raw.nbytes()
+        nbytes = int(raw.nbytes())
         place = heapq.heappop(self._free) if self._free else self._next_place
         self._next_place += place == self._next_place
         storage = TracedStorage(self._next_number, nbytes, ADDRESS_START + place * ADDRESS_GAP, raw)

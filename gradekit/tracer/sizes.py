@@ -6,11 +6,14 @@ Used in calls that are traced for this alone, whose programs count for nothing: 
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import sys
 from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from gradekit.origins import Condition
 from gradekit.tracer.recorder import executing
@@ -43,6 +46,21 @@ class Table:
         """`value`, of which nobody knows where it comes from."""
         return self.size(value, "opaque", int(value))
 
+    def made(self, value: Any) -> Any:
+        """A number that was computed from sizes in a way that is not recorded, as one of which that is known."""
+        if type(value) is int:
+            return self.opaque(value)
+        return SizeFloat.made(value, self) if type(value) is float else value
+
+    def noting(self, function: Callable[..., Any], always: bool = False) -> Callable[..., Any]:
+        """The function, whose results are opaque; those of a size alone, unless `always`."""
+
+        def called(*args: Any, **named: Any) -> Any:
+            is_size = always or any(isinstance(one, (TracedSize, SizeFloat)) for one in args)
+            return (self.made if is_size else lambda value: value)(function(*args, **named))
+
+        return called
+
     def number(self, value: Any) -> int:
         """The term of a number; -1 for what is no integer."""
         if isinstance(value, TracedSize):
@@ -65,11 +83,13 @@ class Table:
             source = None if asserted else executing(self.path)
             self.conditions[Condition(self.number(left), relation, self.number(right), held, source)] = None
 
-    def lost(self, what: str) -> None:
-        """The submission itself makes something of a number that does not remember where it comes from."""
+    def lost(self, what: str, source: Any = None) -> None:
+        """The submission itself makes something of a number that does not remember where it comes from; in the line of
+        `source`, if that is given."""
         frame = sys._getframe(2)
-        if frame.f_code.co_filename == self.path and len(self.left) < MOST_LEFT:
-            self.left[frame.f_lineno, what] = None
+        line = source.line if source else frame.f_lineno if frame.f_code.co_filename == self.path else None
+        if line is not None and len(self.left) < MOST_LEFT:
+            self.left[line, what] = None
 
 
 class TracedSize(int):
@@ -84,28 +104,6 @@ class TracedSize(int):
         made = int.__new__(cls, value)
         made.table, made.term = table, term
         return made
-
-    def __hash__(self) -> int:
-        self.table.lost("a key")
-        return int.__hash__(self)
-
-    def __str__(self) -> str:
-        self.table.lost("text")
-        return int.__repr__(self)
-
-    __repr__ = __str__
-
-    def __format__(self, spec: str) -> str:
-        self.table.lost("text")
-        return int.__format__(self, spec)
-
-    def __int__(self) -> int:
-        self.table.lost("an int")
-        return int.__int__(self)
-
-    def __float__(self) -> float:
-        self.table.lost("a float")
-        return int.__float__(self)
 
     def __reduce__(self) -> Any:
         return int, (int(self),)
@@ -266,6 +264,27 @@ def _comparison(name: str, relation: str, swapped: bool, opposite: bool) -> Call
     return method
 
 
+class TracedShape(tuple[Any, ...]):
+    """A shape of sizes that remember, in place of a torch.Size, which no class can be derived from."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: torch.Size)
+
+    numel = functools.partialmethod(math.prod)
+
+    def __getitem__(self, at: Any) -> Any:
+        found = tuple.__getitem__(self, at)
+        return TracedShape(found) if isinstance(at, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        return TracedShape((*self, *other))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        value = function(*(tuple(map(plain, one)) if one is self else one for one in args), **named)
+        tables = (size.table for size in self if isinstance(size, TracedSize))
+        return next(tables).made(value.item()) if getattr(value, "ndim", 1) == 0 else value
+
+
 def plain(value: Any) -> Any:
     """`value` with ints for Sizes, in tuples, lists and dicts too."""
     if isinstance(value, TracedSize):
@@ -278,8 +297,6 @@ def plain(value: Any) -> Any:
 # --- size floats ------------------------------------------------------------------------------------------------------
 
 
-_MOST_UNDER = 1 << 20
-_RELATIONS: dict[str, Callable[[int, int], bool]] = {"<": operator.lt, "<=": operator.le, "==": operator.eq}
 COMPARISONS = (
     ("lt", "<", False, False), ("le", "<=", False, False), ("gt", "<", True, False), ("ge", "<=", True, False),
     ("eq", "==", False, False), ("ne", "==", False, True),
@@ -321,33 +338,17 @@ def _quotient(value: float, a: Any, b: Any, table: Table) -> Any:
     return made
 
 
-def _exactly(value: Any) -> tuple[int, int] | None:
-    """A number as a quotient of two whole numbers; None where they are too large to be told."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value, 1
-    if type(value) is not float or not math.isfinite(value):
-        return None
-    over, under = value.as_integer_ratio()
-    return (over, under) if under <= _MOST_UNDER else None
-
-
 def _quotient_comparison(name: str, relation: str, swapped: bool, opposite: bool) -> Callable[[SizeQuotient, Any], Any]:
-    """Compares a / b with p / q as a * q with p * b, which it notes where that comes to the same."""
+    """Compares a / b with a whole number n, and notes it as a compared with b * n."""
     apply = getattr(float, f"__{name}__")
 
     def method(self: SizeQuotient, other: Any) -> Any:
-        held, exact, table = apply(self, other), _exactly(other), self.table
-        if held is NotImplemented:
+        held = apply(self, other)
+        if held is NotImplemented or not _is_int(other) or int(self.b) <= 0:
+            self.table.lost("a float")
             return held
-        if exact is None or int(self.b) <= 0:
-            table.lost("a float")
-            return held
-        left, right = self.a * exact[1], self.b * exact[0]
-        left, right = (right, left) if swapped else (left, right)
-        if _RELATIONS[relation](int(left), int(right)) == (held is not opposite):
-            table.compared(left, relation, right, held is not opposite)
-        else:
-            table.lost("a float")
+        left, right = (self.b * other, self.a) if swapped else (self.a, self.b * other)
+        self.table.compared(left, relation, right, held is not opposite)
         return held
 
     return method
@@ -373,7 +374,13 @@ for _name in ("int", "trunc", "round", "hash", "repr", "format", "bool", "divmod
 SizeFloat.is_integer = _forgetting(float, "is_integer", "a float")  # type: ignore[method-assign]
 for _name, _relation, _swapped, _opposite in COMPARISONS:
     setattr(SizeQuotient, f"__{_name}__", _quotient_comparison(_name, _relation, _swapped, _opposite))
-for _name in ("to_bytes", "as_integer_ratio", "bit_count", "__round__", "__rpow__", "__rrshift__"):
+_FORGETTING = {
+    "hash": "a key", "str": "text", "repr": "text", "format": "text", "int": "an int", "float": "a float",
+    **dict.fromkeys(("round", "rpow", "rrshift"), "another number"),
+}  # fmt: skip
+for _name, _what in _FORGETTING.items():
+    setattr(TracedSize, f"__{_name}__", _forgetting(int, f"__{_name}__", _what))
+for _name in ("to_bytes", "as_integer_ratio", "bit_count"):
     setattr(TracedSize, _name, _forgetting(int, _name, "another number"))
 for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"), ("mod", "%")):
     setattr(TracedSize, f"__{_name}__", _arithmetic(_name, _symbol, reflected=False))

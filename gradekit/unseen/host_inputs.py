@@ -19,7 +19,7 @@ from gradekit.prove.host_terms import holds, polynomials, variable
 from gradekit.prove.solve import Solver
 from gradekit.prove.terms import equal, term, var
 from gradekit.unseen import Limit
-from gradekit.unseen.further import SEED, Decision, FurtherCall, Purpose, fits, made, rank_of
+from gradekit.unseen.further import SEED, Decision, FurtherCall, Purpose, fits, like, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
 from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Together, Way
@@ -39,7 +39,6 @@ class HostInputs:
     def further(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
         """Calls for the ways that none of these `forms`, which the check has run, has gone: one for each before another
         for any, since a check has room for few."""
-        first = not self.branches.ways
         paths = self.paths = self.branches.look_at([form for form in forms if fits(draws, form)])
         found, asked, vain = dict[HostBranch, list[FurtherCall]](), set[Hashable](), Counter[HostBranch]()
         turns = iter(range(Limit.SOLVED_ON_HOST * (1 + 2 * self.branches.by_layout)))
@@ -52,8 +51,7 @@ class HostInputs:
                 asked |= lies if calls else set()
                 vain[one.branch] += not calls
         calls = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
-        apart = one_apart(draws, paths[0].form) if first and paths and self.branches.by_layout else ()
-        return [*apart, *calls, *self._up_to_numbers(draws, paths)]
+        return [*calls, *self._up_to_numbers(draws, paths)]
 
     def _laid_out(self, draws: Draws, wanted: OtherWay, wide: bool, own: Mapping[str, int]) -> list[dict[str, int]]:
         """Sizes with strides and offsets: small ones, or at least the call's `own`, where they are known."""
@@ -163,13 +161,16 @@ class HostInputs:
 def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:
     """A call that has become `form`, on a path of its own, with all else that the check is about: what `rows` of its
     design have, their sizes where these are larger, and else so much more, where that takes the path too. Where layouts
-    decide, every second call has its very strides and offsets."""
+    decide, two of four calls have its very strides and offsets."""
     most = Limit.LARGER * Limit.LARGER_ELEMENTS
     scope = CallScope(sizes_alone(draws), rank_of(draws, form), True, Limit.FAR, most)
     own, kept = scope.sizes_of(form), ("size ", "rank", *(["layout ", "alias"] if path.asked_of_layout else []))
     lies = {" ".join(map(str, leaf)): n for leaf, n in form.leaves.items() if leaf[0] in ("stride", "offset")}
+    dtypes_of = lambda picks: tuple(level for name, level in picks.items() if name.startswith("dtype "))
+    met = Counter([dtypes_of(like(draws, form))])
+    rows = sorted(rows, key=lambda row: met.update([dtypes_of(row)]) or met[dtypes_of(row)])  # each dtype before again
     for turn, row in enumerate(row for row in rows if row.get("rank", scope.rank) == scope.rank):
-        others, same = draws.sizes_of(row, turn), path.asked_of_layout and turn % 2 == 0
+        others, same = draws.sizes_of(row, turn), path.asked_of_layout and turn // 2 % 2 == 0
         near = {**others, **own}
         pairs = ((name, n, others.get(name, n)) for name, n in near.items())
         columns = {name: torch.tensor([n + other if other < n else other, n]) for name, n, other in pairs}
@@ -201,18 +202,6 @@ def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
                 left, pairs = iter(sliced), zip(call, wide, strict=True)
                 same = [replace(a, stride=b.stride) if isinstance(a, Input) and next(left) else a for a, b in pairs]
                 yield FurtherCall(tuple(same), told, purpose=Purpose.VARIED)
-
-
-def one_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
-    """Calls of sizes that tiles divide, in which one tensor alone is contiguous, or alone has its rows apart."""
-    rank, ways = max(draws.ranks, default=0), ("every_second", "sliced_columns")
-    sizes = CallScope(sizes_alone(draws), rank, True).near(Limit.WHOLE, Limit.MANY_ELEMENTS)
-    apart = {one: way for way in ways for one, each in draws.factors.items() if "layout " in one and way in each}
-    for turn, (one, way) in enumerate(apart.items()):
-        name, alike = one.removeprefix("layout "), {**apart, one: "contiguous"}
-        for told, picks in ((f"{name} alone is contiguous", alike), (f"{name} alone is not contiguous", {one: way})):
-            call = made(draws, form, sizes, turn, {"rank": rank, **picks})
-            yield FurtherCall(call, told, purpose=Purpose.BESIDE)
 
 
 def far_apart(draws: Draws, form: TracedForm, names: Collection[str]) -> Iterator[FurtherCall]:

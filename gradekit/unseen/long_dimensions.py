@@ -24,8 +24,9 @@ from gradekit.engine.launch import bind
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import BlockPointer, Pointer
+from gradekit.inputs import layouts
 from gradekit.inputs.draws import Call, Draws, shape_of
-from gradekit.inputs.layouts import is_row_major, row_major
+from gradekit.inputs.layouts import CONTIGUOUS, TRANSPOSED, is_row_major
 from gradekit.program import Choice, Fill, Launch, Program, View, every_step, reads, run_steps, views_in, writes
 from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
@@ -91,7 +92,8 @@ class LongDimensions:
         repeated = {f"layout {one}": "expanded" for one, ways in draws.layouts if "expanded" in ways}
         if not mine or len(repeated) < len(draws.layouts):
             return
-        form = max(mine, key=lambda one: any("float16" in view.dtype for view in one.views))
+        narrow = {one.key for one in mine if any("float16" in view.dtype for view in one.views)}
+        form = min(mine, key=lambda one: (abs(rank_of(draws, one) - _rank(draws)), one.key not in narrow))
         scope = CallScope(draws, rank_of(draws, form), True, 1 << 31, Limit.QUOTIENTS)
         for name in scope.sizes:
             length = Limit.QUOTIENTS >> len(scope.sizes) - 1
@@ -265,13 +267,15 @@ AskProgram = Callable[[TracedForm], "Program | None"]
 
 @dataclass(frozen=True)
 class LongCall:
-    """A call of these `sizes`: one dimension, `name`, is as long as may be, beside others as BESIDE has them."""
+    """A call of these `sizes`: one dimension, `name`, is as long as may be, beside others as BESIDE has them. Tensors
+    that may be transposed are so where it is `turned`."""
 
     draws: Draws
     form: TracedForm
     name: str
     other: int | None
     sizes: Mapping[str, int]
+    turned: bool
 
     def shortage(self, ask: AskProgram) -> LeftOut | None:
         """What its programs leave out; None where that is nothing, or cannot be told."""
@@ -282,6 +286,11 @@ class LongCall:
                 return one
         return None
 
+    @property
+    def upright(self) -> LongCall:
+        """The same with contiguous tensors."""
+        return replace(self, form=stretched(self.draws, self.form, self.sizes, False), turned=False)
+
     def growing(self) -> Iterator[TracedForm]:
         """The call with shorter lengths, each longer than the one before."""
         return map(self._of, reversed((*Limit.SHORTER, *Limit.SHORT)))
@@ -289,12 +298,13 @@ class LongCall:
     def _of(self, length: int) -> TracedForm:
         most = min(length, self.sizes[self.name])
         sizes = _sizes(self.draws, self.form, self.name, most, self.other or Limit.BESIDE[0])
-        return stretched(self.draws, self.form, sizes)
+        return stretched(self.draws, self.form, sizes, self.turned)
 
     @property
     def told(self) -> str:
         """Its sizes, in words."""
-        return ", ".join(f"{name} = {size:,}" for name, size in self.sizes.items())
+        told = ", ".join(f"{name} = {size:,}" for name, size in self.sizes.items())
+        return f"{told}, all transposed" if self.turned else told
 
     def description(self, one: LeftOut) -> str:
         """As a sentence."""
@@ -311,26 +321,28 @@ class LongCall:
 
 @dataclass(frozen=True)
 class PromisedSizes:
-    """Which of the `checks` looks at which calls: the first of an entry with such dtypes, and of its backward pass."""
+    """Which of the `checks` looks at which calls: the first of an entry with such dtypes, and of its backward pass; the
+    first with transposed tensors, at calls with these."""
 
     checks: Checks
 
     @functools.cached_property
     def _first(self) -> dict[Hashable, str]:
-        return first_of(self.checks, lambda check, draws: [_entry(draws), (*_entry(draws), draws.dtypes, draws.ranks)])
+        return first_of(self.checks, lambda check, draws: [_entry(draws), *_laid_out(draws)])
 
     def calls(self, check: str, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[LongCall]:
         """One for each dimension of a check's calls, if it is the first."""
-        form = next((one for one in forms if fits(draws, one) and one.elements), None)
-        if form is None or any(view.storage != place for place, view in enumerate(form.views)):
-            return
-        if self._first.get((*_entry(draws), draws.dtypes, draws.ranks)) != check:
+        fitting = (one for one in forms if fits(draws, one) and one.elements)
+        form = next((one for one in fitting if all(v.storage == place for place, v in enumerate(one.views))), None)
+        if form is None:
             return
         shapes: set[Hashable] = set()
-        for name, other in itertools.product(CallScope(draws, rank_of(draws, form), True).sizes, Limit.BESIDE):
+        ways = [turned for key, turned in _laid_out(draws).items() if self._first[key] == check]
+        sizes_of = CallScope(draws, rank_of(draws, form), True).sizes if ways else ()
+        for turned, name, other in itertools.product(ways, sizes_of, Limit.BESIDE):
             sizes = _sizes(draws, form, name, None, other)
-            call = LongCall(draws, stretched(draws, form, sizes), name, other, sizes)
-            key = tuple(view.shape for view in call.form.views)
+            call = LongCall(draws, stretched(draws, form, sizes, turned), name, other, sizes, turned)
+            key = turned, *(view.shape for view in call.form.views)
             if key not in shapes and call.sizes[name] >= Limit.SHORTEST:
                 yield call
             shapes.add(key)
@@ -344,11 +356,21 @@ def _entry(draws: Draws) -> tuple[str, bool]:
     return draws.entry.name, draws.upstream
 
 
-def stretched(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> TracedForm:
-    """The call with these sizes, its tensors row by row in memory."""
-    shapes = [shape_of(tensor, sizes, rank_of(draws, form)) for tensor in draws.tensors]
-    pairs = zip(form.views, shapes, strict=False)
-    views = [replace(view, shape=shape, stride=row_major(shape), offset=0) for view, shape in pairs]
+def _laid_out(draws: Draws) -> dict[Hashable, bool]:
+    """What a check with such calls looks at first, and whether it is with transposed tensors."""
+    is_turned = any(TRANSPOSED in ways for _, ways in draws.layouts)
+    own = (*_entry(draws), draws.dtypes, draws.ranks)
+    return {own: False, **({(*_entry(draws), TRANSPOSED): True} if is_turned else {})}
+
+
+def stretched(draws: Draws, form: TracedForm, sizes: Mapping[str, int], turned: bool) -> TracedForm:
+    """The call with these sizes, its tensors row by row in memory, or `turned`."""
+    views = []
+    for tensor, view in zip(draws.tensors, form.views, strict=False):
+        shape = shape_of(tensor, sizes, rank_of(draws, form))
+        may_turn = turned and len(shape) > 1 and TRANSPOSED in dict(draws.layouts)[tensor.name]
+        layout = TRANSPOSED if may_turn else CONTIGUOUS
+        views.append(replace(view, shape=shape, stride=layouts.place(layout, shape)[0], offset=0))
     left = iter(views)
     args = tuple(next(left) if isinstance(arg, View) else arg for arg in form.args)
     return replace(form, key="", args=args, upstream=next(left, None))

@@ -128,3 +128,24 @@ def test_a_size_of_a_view_or_copy_is_that_of_the_input(made: str) -> None:
         (terms[one.left], one.relation, terms[one.right]) for one in found.origins.conditions if one.source is not None
     ]
     assert asked == [(("size", 0, 3), "<=", ("number", 64))]
+
+
+@pytest.mark.parametrize("way", [
+    "x.shape.numel()", "x.size().numel()", "x.numel()", "torch.numel(x)", "math.prod(x.shape)", "x.nbytes // 4", "x.shape[1:].numel() * 2",
+    "(x.shape + (1,)).numel()",
+])
+def test_however_the_elements_are_counted_the_number_is_followed(way: str) -> None:
+    found = explored(f"import math; found = {way} <= 64", EXPANDED)
+    kinds = {kind for kind, *_ in found.origins.terms}
+    assert [one.held for one in found.origins.conditions if one.source] == [True] and {"size", "*"} <= kinds and "opaque" not in kinds
+
+
+@pytest.mark.parametrize("way", [
+    "math.gcd(x.shape[3], 48)", "math.isqrt(x.numel())", "np.prod(x.shape)", "torch.tensor(x.shape).prod().item()",
+    "x.untyped_storage().nbytes()", "x.storage().size() * 2", "len(x)", "math.log2(x.shape[3])", "int(str(x.shape[3]))",
+])
+def test_what_a_size_decides_is_told_where_it_is_not_followed(way: str) -> None:
+    found = explored(f"import math, numpy as np; found = {way} <= 64", EXPANDED)
+    terms = found.origins.terms
+    asked = [terms[one.left] for one in found.origins.conditions if one.source]
+    assert [line for line, _ in found.left] or {kind for kind, *_ in asked} & {"opaque", "*"}
