@@ -13,6 +13,23 @@ from gradekit.source.draft import draft_of
 from gradekit.source.kernel import PointerAccess
 
 
+def wrapped(evidence: Evidence) -> Diagnosis | None:
+    """What lies outside of a tensor lies just 2**32 elements in front of some of it."""
+    finding = _out_of_bounds(evidence)
+    if finding is None or finding.line is None or not all(place < 0 for place, *_ in finding.elements):
+        return None
+    meant = torch.tensor([place + (1 << 32) for place, *_ in finding.elements])
+    if not any(bool(torch.isin(meant, _places(one.shape, one.stride)).all()) for one in evidence.specs):
+        return None
+    does = "loads" if finding.cause is Cause.OUT_OF_BOUNDS_LOAD else "stores"
+    sentence = (
+        f"Line {finding.line} {does} just 2**32 elements in front of some that are there: 32 bits do not hold these "
+        "offsets."
+    )
+    hint = "keep what is multiplied by a stride in int64, as in row.to(tl.int64) * stride"
+    return Diagnosis(finding.cause, sentence, finding.line, hint)
+
+
 def unset_memory(evidence: Evidence) -> Diagnosis | None:
     """Values are wrong, and a kernel reads what nothing has written: memory that it adds to, say."""
     finding = evidence.find(Cause.UNINITIALIZED_READ)

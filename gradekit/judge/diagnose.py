@@ -15,7 +15,7 @@ from gradekit.judge.failure import Failure
 
 RULES = (
     by_text.overwritten, by_value.ignores_strides, by_value.result_strides, by_finding.other_strides,
-    by_finding.unset_memory, by_finding.missing_mask, by_finding.unwritten, by_value.all_zeros,
+    by_finding.wrapped, by_finding.unset_memory, by_finding.missing_mask, by_finding.unwritten, by_value.all_zeros,
     by_value.integers_as_floats, by_text.unused_parameter, by_value.off_by_a_factor, by_text.never_used,
 )  # fmt: skip
 """In the order in which they are asked: proofs by computation first, circumstantial evidence last."""

@@ -40,7 +40,9 @@ class Failure(AssertionError):
         """The same failure, with the `circumstance` under which it was seen in front of its message."""
         message = circumstance + self.message[:1].lower() + self.message[1:]
         facts, comparison = self.facts, self.comparison
-        return Failure(self.cause, message, line=self.line, facts=facts, comparison=comparison, seen=self.seen)
+        named = Failure(self.cause, message, line=self.line, facts=facts, comparison=comparison, seen=self.seen)
+        named.given = self.given
+        return named
 
 
 class Idle:

@@ -611,5 +611,6 @@ def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
             found[name] = data | {"claims": data["claims"][: Limit.CLAIMS]}
             failures += one.failures
     if failures:
+        subject.calls[:] = [call for call in subject.calls if call.args == failures[0].given]  # others may be right
         raise failures[0]
     return {"proofs": found} if found else {}

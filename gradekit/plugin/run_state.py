@@ -161,9 +161,11 @@ class GradingRun:
         """Leaves the block, which looks for a cause, at its first error: `details` of a check and the notes have it."""
         try:
             yield
-        except Exception:  # noqa: BLE001  # whatever it is, it is the grader's own, and costs words alone
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is the grader's own, and costs words alone
             details["diagnosis_error"] = traceback.format_exc()[-8000:]
-            self.notes += [_NO_CAUSE] if _NO_CAUSE not in self.notes else []
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            note = _NO_CAUSE.format(type(error).__name__, Path(at.filename).name, at.lineno)
+            self.notes += [note] if note not in self.notes else []
 
     def _end_processes(self) -> None:
         for owner in (self.subject, self.tutor, self.device):
@@ -200,7 +202,10 @@ class GradingRun:
         return WatchedResults(TRIVIAL_RESULTS[self.request.options.trivial])
 
 
-_NO_CAUSE = "The grader failed while it looked for the cause of a failure: results and points do not depend on it."
+_NO_CAUSE = (
+    "The grader failed while it looked for the cause of a failure ({} in {}, line {}): results and points do not "
+    "depend on it."
+)
 
 RUN = pytest.StashKey[GradingRun]()  # where a run of pytest that grades a submission has its GradingRun
 

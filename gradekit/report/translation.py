@@ -20,6 +20,7 @@ VARIABLE = "GRADEKIT_LANG"
 LONGEST = 800  # characters of a line that is looked at: a longer one is torch's or Python's, and none of ours
 
 _HOLE = re.compile(r"(?<!=)\{\w*\}|\$line\.(?:[A-Z]|it\b)|\$\w+")
+_FOREIGN = ("{said}",)  # what Triton says itself, one sentence, which stays as it is
 _OPEN = re.compile(r"\{(?!n)\w*\}")
 _SENTENCE = re.compile(r"(?<=[.?!])\s")
 _CLAUSE = re.compile(r"(?<=[.?!:;,])\s")
@@ -90,11 +91,12 @@ def _template(english: str, translated: str) -> _Template:
             joined = (pattern and pattern[-1] != " ") or then[:1].isalpha()  # "word{2}": no or one letter more
             in_code = piece.endswith("`") and then.startswith("`")
             values = r"[\d.,]+" if hole.startswith("{n") else "[^`]+?" if in_code else ".*?" if joined else ".+?"
+            values = r"(?:(?![.?!]\s).)+" if hole in _FOREIGN else values
             pattern += f"(?P={_group(hole)})" if hole in seen else f"(?P<{_group(hole)}>{values})"
             seen.add(hole)
     if not pieces[-1] and pieces[-2:-1] != [""] and not pieces[-2].endswith((": ", ". ")):
         pattern += r"(?<!\.)"  # the full stop is no part of a value
-    code = frozenset(_group(match[1]) for match in re.finditer(f'[`"]({_HOLE.pattern})[`"]', english))
+    code = frozenset(map(_group, [*re.findall(f'[`"]({_HOLE.pattern})[`"]', english), *_FOREIGN]))
     return _Template(re.compile(pattern, re.DOTALL), tuple(pieces), translated, code)
 
 
@@ -132,7 +134,7 @@ class _Line:
     """One line of text: the `templates` of which all words stand in it, and what its parts are in the language."""
 
     def __init__(self, language: str, templates: list[_Template]) -> None:
-        self._table, self._templates = table(language), templates
+        self._table, self._templates, self._has_no_capitals = table(language), templates, language == "zh"
         self._known: dict[str, str] = {}
         self._best: dict[str, tuple[int, str]] = {}
 
@@ -155,7 +157,8 @@ class _Line:
             said = next(filter(None, (find(one) for find in (self._table.get, self._filled) for one in ways)), "")
             if not said and core.endswith(".") and (stopped := self._whole(core[:-1])):
                 said = stopped + self._table["."]
-            self._known[core] = said[:1].upper() + said[1:] if core[:1].isupper() else said
+            is_name = said[:1].islower() and self._has_no_capitals
+            self._known[core] = said[:1].upper() + said[1:] if core[:1].isupper() and not is_name else said
         return text.replace(core, self._known[core]) if self._known[core] else ""
 
     def _filled(self, text: str) -> str:

@@ -173,7 +173,8 @@ def _seen(
         alike = [f for f in seen.findings if (f.cause, f.line) == _blamed(verdict)]
         own = max(alike, key=lambda f: verdict.subject.endswith(f.tensor), default=None)
         if own is not None and verdict.kind == BOUNDS:
-            return Failure(own.cause, sentence(own), line=own.line, facts=failure.facts)
+            failure = Failure(own.cause, sentence(own), line=own.line, facts=failure.facts)
+        failure.given = tuple(args)
         return failure if failure.cause is not Cause.BUDGET_EXCEEDED else NOT_RUN
     return NOTHING
 

@@ -217,8 +217,11 @@ def _not_stored(program: Program, entry: str, storages: set[int], *, writes: boo
     if not any(program.launches()):
         return Failure(Cause.NO_KERNEL, f"{entry} launches no Triton kernel.")
     if writes:
+        copies = (step for step in every_step(program.steps) if isinstance(step, Copy))
+        copied = (step for step in copies if step.origin.storage in storages)
         message = f"No kernel of {entry} has stored to the argument that it must write: store there, not to a copy."
-        return Failure(Cause.NO_KERNEL, message)
+        facts = {"hint": "pass the argument itself to the kernel, and the strides that it has"}
+        return Failure(Cause.NO_KERNEL, message, line=next(map(line_of, copied), None), facts=facts)
     beside = (step for step in every_step(program.steps) if not isinstance(step, (Allocate, Launch)))
     by_torch = any(view.storage in storages for step in beside for view in views_in(step))
     why = "torch copied or computed its values" if by_torch else "nothing gave it any values"

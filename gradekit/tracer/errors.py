@@ -157,6 +157,7 @@ def _failed_assertion(error: CompilationError) -> str:
 
 def _unwrapped(said: str) -> str:
     """NameError: x for NameError('x'), because shows the repr of errors that are not its own."""
+    said = re.sub(r"(?<=incompatible function arguments\.).*", "", said, flags=re.DOTALL)  # a page of C++ types
     match = re.fullmatch(r"""(\w+)\((["'])(.*)\2\)""", said, re.DOTALL)
     return f"{match[1]}: {match[3]}" if match and match[3] else said
 

@@ -52,7 +52,7 @@ class Limit:
         300_000_000  # where a dimension is in no result: how far a program comes in it shows in long calls alone
     )
     # where whole numbers have to do with few bits: times as much, and more elements than float32 counts, an odd number
-    FEW_BITS, COUNTED = 8, (1 << 24) + 1025
+    FEW_BITS, COUNTED = 48, (1 << 24) + 1025
     QUOTIENTS = (1 << 26) + 2050  # elements of a call in which a quotient by 2 is off by 2 in float32
     PROGRAMS, AT_A_TIME = 1 << 22, 1 << 18  # of a launch whose turns of loops are worked out, and at a time
 

@@ -181,6 +181,23 @@ def test_other_accesses_out_of_bounds_are_no_missing_mask(finding: Finding, x: I
     assert found(finding, [x], torch.zeros(33)) is None
 
 
+FAR = Input("float32", (3, 4), (1 << 30, 1), name="x")
+
+
+@pytest.mark.parametrize(("place", "is_wrapped"), [
+    ((1 << 31) - (1 << 32), True), ((1 << 31) + 3 - (1 << 32), True), ((1 << 31) + 4 - (1 << 32), False), (-3, False), (1 << 31, False),
+])
+def test_offsets_that_are_just_2_to_the_32_too_small_have_been_wrapped(place: int, is_wrapped: bool) -> None:
+    diagnosis = found(replace(out_of_bounds(0), elements=((place,),)), [FAR], torch.zeros(3, 4))
+    assert (diagnosis is not None and "just 2**32 elements in front" in diagnosis.sentence) == is_wrapped
+
+
+def test_a_wrong_result_of_a_tensor_that_no_memory_holds_as_it_lies_is_no_stride_bug() -> None:
+    with pytest.raises(Failure) as caught:
+        assert_close(Run([FAR], torch.ones(3, 4)), reference(lambda x: x, FAR))
+    assert diagnose(caught.value, Run([FAR], torch.ones(3, 4)), [FAR]) is None
+
+
 def test_a_mask_in_the_source_is_a_mask_though_triton_has_folded_it_away() -> None:
     body = "    x = 1\n" * 15 + "    y = tl.load(p,\n        mask=m, other=0)\n"
     text = "@triton.jit\ndef kernel(p, m):\n" + body

@@ -1,15 +1,17 @@
 """Whole reports of odd submissions: right by luck, proved in part, and checks that differ in sizes alone."""
 
-
+import re
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from gradekit.assignment import Assignment, get
 from gradekit.findings import Cause, Outcome
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.plugin.further_run import kind_of
 from tests.beside import beside
-from tests.graded import grade
+from tests.graded import grade, graded
 from tests.plugin.samples import KERNEL, RIGHT, TESTS, UNMASKED
 
 MEMORY_FIRST = beside(__file__)["memory_first"]
@@ -54,6 +56,25 @@ def test_only_a_check_that_claims_clean_memory_shows_what_is_proved_of_memory() 
         ("test_memory", True, Outcome.PASSED),
         ("test_no_second_matrix", False, Outcome.PASSED),
     ]
+
+
+@pytest.mark.parametrize(("path", "programs", "for_each"), [
+    ("histogram/right_atomics.py", "triton.cdiv(N, 128)", "N"),
+    ("dropout/solution.py", "triton.cdiv(numel, BLOCK)", "numel"),
+    ("vector_add/solution.py", "triton.cdiv(out.numel(), BLOCK)", "out.numel()"),
+])
+def test_what_is_refuted_for_a_size_shows_a_call_of_that_size_or_none(
+    path: str, programs: str, for_each: str, tmp_path: Path
+) -> None:
+    """A program for each number, where each takes a tile: the places of the last ones pass 2**31."""
+    text = (Path(__file__).parents[2] / "solutions" / path).read_text().replace(".to(tl.int64)", "")
+    assert programs in text
+    options = {"keyword": "test_memory", "shrink": False, "device": "cpu"}
+    check = graded(path.split("/")[0], text.replace(programs, for_each), tmp_path, **options).checks[0]
+    size = re.match(r"For N = ([\d,]+)", check.message)
+    assert check.outcome is Outcome.FAILED and size, check.message
+    shown = check.counterexample["inputs"] if check.counterexample else []
+    assert {tuple(one["shape"]) for one in shown if "shape" in one} <= {(int(size[1].replace(",", "")),)}
 
 
 # --- Costs of further calls -------------------------------------------------------------------------------------------

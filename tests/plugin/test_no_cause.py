@@ -1,5 +1,6 @@
 """An error of the grader's own while it looks for a cause costs the cause, never a check's result."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -37,7 +38,7 @@ def test_what_breaks_while_a_cause_is_looked_for_costs_no_result(
     (check,) = report.checks
     assert (report.status, check.outcome, check.earned) == ("graded", "failed", 0.0)
     assert "is wrong, got" in check.message
-    said = "The grader failed while it looked for the cause of a failure: results and points do not depend on it."
-    assert report.notes.count(said) == 1
+    said = r"The grader failed while it looked .* \(IndexError in test_no_cause\.py, line \d+\): results and points do not .*"
+    assert len([note for note in report.notes if re.fullmatch(said, note)]) == 1
     assert ("diagnosis_error" in check.details) == (len(stages) > 1)
     assert broke == {stage for _, stage in stages}
