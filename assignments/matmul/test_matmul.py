@@ -13,6 +13,7 @@ from gradekit import (
     assert_memory_clean,
     assert_speed,
     at_least,
+    beside,
     calls,
     domain_of,
     normal,
@@ -20,6 +21,7 @@ from gradekit import (
     reference,
 )
 
+beside(__file__, "edges")  # kinds of values
 MATMUL = domain_of(__file__)["matmul"]
 PLAIN = ("contiguous",)
 KINDS = ("ones", "grid", "normal", "positive")
@@ -80,10 +82,13 @@ def test_accumulates_in_float32(submission, call):
     assert_close(submission.matmul(*call), expected(*call))
 
 
-@points(4, handout="and convert at the very end")
-@given(call=calls(MATMUL, sizes=each([1, 17, 40]), layouts=PLAIN, values={"a b": [("large", "tiny")]}))
+EXTREME = [("large", "tiny"), ("positive", "endless_row"), ("endless_column", "positive")]
+
+
+@points(4, handout="what they meet is as torch says")
+@given(call=calls(MATMUL, sizes=each([1, 17, 40]), layouts=PLAIN, values={"a b": EXTREME}))
 def test_extreme_values(submission, call):
-    """Multiplies the dtype's largest numbers by its smallest"""
+    """Multiplies the dtype's largest numbers by its smallest, and infinities"""
     assert_close(submission.matmul(*call), expected(*call))
 
 
