@@ -9,7 +9,7 @@ import torch
 
 from gradekit.interpreter.shown_call import HostCall, HostReplay
 from gradekit.interpreter.walked_call import WalkedCall, code_of
-from gradekit.repair.operators.all_changes import EARLY, changes_of, changes_of_kernel
+from gradekit.repair.operators.all_changes import changes_of
 from gradekit.repair.operators.changes import Change, ChangeSite
 from gradekit.repair.operators.host_changes import HostSite, host_changes
 from gradekit.repair.operators.insertions import insertions
@@ -148,33 +148,3 @@ def test_what_begins_anew_in_each_step_begins_before_the_loop_each_and_all() -> 
     assert [len(change.parts) for change in moved] == [2, 2, 3]
     assert moved[2].parts[-1].new.endswith("; total = tl.zeros((BLOCK,), tl.float32); squares = tl.zeros((BLOCK,), tl.float32)")
     assert moved[2].hint == "begin `total` and `squares` once, before the loop in line 10"
-
-
-HELPER = HEAD + '''
-@triton.jit
-def place(i, rows, columns, sr, sc):
-    c = i % rows
-    r = i // rows
-    return r * sr + c * sc + columns * 0
-
-
-@triton.jit
-def tiles_kernel(x_ptr, out_ptr, M, N, sm, sn, BLOCK: tl.constexpr):
-    n = tl.arange(0, BLOCK)
-    mask = n < M * N
-    tl.store(out_ptr + n, tl.load(x_ptr + place(n, M, N, sm, sn), mask=mask, other=0.0), mask=mask)
-
-
-def entry(x, v):
-    out = torch.empty_like(v)
-    tiles_kernel[(1,)](v, out, v.shape[0], v.shape[1], v.stride(0), v.stride(1), BLOCK=16)
-    return out
-'''
-
-
-def test_two_parameters_of_a_helper_are_exchanged_all_through_it_and_those_of_a_kernel_where_they_are_passed() -> None:
-    draft = Draft(HELPER)
-    watched = replay(draft.source).begun["tiles_kernel"].watched
-    every = [change for change, _ in changes_of_kernel(draft.kernels[-1], draft, watched, EARLY)]
-    through = [one for one in every if "wherever" in one.hint]
-    assert [(one.within, [part.new for part in one.parts]) for one in through] == [("place", ["columns", "columns", "rows"])]

@@ -265,11 +265,6 @@ class ChangeSite(Site):
     def _called(self) -> set[str]:
         return {called(node) for function in self.source.kernels for node in ast.walk(function)}
 
-    @property
-    def is_called(self) -> bool:
-        """Whether kernels call the function."""
-        return self.kernel.name in self._called
-
     def less_maxima(self, node: ast.AST) -> dict[str, tuple[int, ...]]:
         """exp(a - b) for each maximum b, of a or of a and another, that is known at a node; with the shape of a."""
         found, names = dict[str, tuple[int, ...]](), self.names(node)

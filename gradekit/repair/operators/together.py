@@ -37,7 +37,6 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
             yield from _exchanged_between(site, one, other)
     for one, other in itertools.pairwise(walked):
         yield from _in_order(site, one, other)
-    yield from _exchanged_everywhere(site)
     yield from _by_another_function(site)
     yield from _floors(site)
     yield from _other_axes(site)
@@ -65,19 +64,6 @@ def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
             says = words("exchanged", one=names[0], other=names[1])
             news = ((node, _with_part_of(site, node, like)) for node, like in (pair, pair[::-1]))
             yield at_once(site.change(ChangeKind.FUNCTION, node, new, says, 1) for node, new in news)
-
-
-def _exchanged_everywhere(site: ChangeSite) -> Iterator[Change]:
-    """Two parameters next to each other of a function that kernels call, in each other's place all through it."""
-    kinds, of = site.names(site.kernel.node.body[0]), site.kernel.statement
-    loads = [n for n in site.kernel.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-    for one, other in itertools.pairwise(site.kernel.params if site.is_called else ()):
-        used = [n for n in loads if n.id in (one, other)]
-        is_alike = kinds.get(one) == kinds.get(other) == ValueKind("integer", ())
-        if is_alike and {n.id for n in used} == {one, other} and len({of(n) for n in used}) > 1:
-            says = words("exchanged-everywhere", one=one, other=other, within=site.kernel.name)
-            news = {one: other, other: one}
-            yield at_once(site.change(ChangeKind.SIDES, n, news[n.id], says, 1) for n in used)
 
 
 def _by_another_function(site: ChangeSite) -> Iterator[Change]:
