@@ -580,7 +580,7 @@ def _returned_input(seen: _Failed) -> int | None:
 def _choice(seen: _Failed) -> int | None:
     """Where kernels draw what elements share, or else compare what they have drawn, where they do so in one line."""
     draft = draft_of(seen.source.text) if _BY_CHANCE in seen.message else None
-    is_meant = _draws if "fate" in seen.message else _chooses
+    is_meant = _chooses if "kept" in seen.message else _draws
     lines = {
         node.lineno for kernel in (draft.kernels if draft is not None else ()) for node in kernel.nodes
         if isinstance(node, ast.expr) and is_meant(node, kernel.indices)

@@ -10,6 +10,7 @@ import ast
 import contextlib
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -250,10 +251,14 @@ def _changed(text: str, tried: str) -> str:
     return f"with lines {', '.join(most)} and {last} changed"
 
 
+_GRID = re.compile(r"\[([^][]*,[^][]*)\]\(")  # of a launch: Python needs no brackets around its sizes, and people do
+
+
 def _as_tried(before: str, after: str) -> str:
     """A line as it was tried, without the brackets that an edit puts around itself; what is new is never cut off."""
     with contextlib.suppress(SyntaxError):  # of one of several lines, or of a head
-        after = after if after.endswith(",") else "; ".join(map(ast.unparse, ast.parse(after).body))
+        plain = "; ".join(map(ast.unparse, ast.parse(after).body))
+        after = after if after.endswith(",") else _GRID.sub(r"[(\1)](", plain)
     return shown(after, Limit.SENTENCE_TEXT, at=len(os.path.commonprefix([before, after])))
 
 

@@ -109,9 +109,10 @@ def table(language: str) -> dict[str, str]:
 
 @functools.cache
 def _templates(language: str) -> list[_Template]:
-    """Those with holes: first those that begin with words or a number, and of these the longest."""
+    """Those with holes: first what ends in brackets, then those that begin with words or a number, and of these the
+    longest."""
     found = {english: _template(english, said) for english, said in table(language).items() if _HOLE.search(english)}
-    order = sorted(found, key=lambda one: (bool(_OPEN.match(one)), -len("".join(found[one].pieces))))
+    order = sorted(found, key=lambda one: (not one.endswith("right)"), bool(_OPEN.match(one)), -len("".join(found[one].pieces))))
     return [found[one] for one in order]
 
 

@@ -70,6 +70,8 @@ def test_what_chance_is_to_decide_points_at_the_one_comparison_of_drawn_numbers(
     apart = CHOICES.replace("keep = tl.rand(seed, i)", "drawn = tl.rand(seed, i)\n    keep = drawn")
     shared = said.replace("an element was kept", "elements 64 apart had the same fate")
     assert (line(Cause.WRONG_VALUES, said, apart), line(Cause.WRONG_VALUES, shared, apart)) == (7, 6)
+    agreed = said.replace("an element was kept", "seeds 0 and 1 agreed on elements 1 apart")
+    assert line(Cause.WRONG_VALUES, agreed, apart) == 6
 
 
 def test_a_returned_input_points_at_the_function_that_takes_it_for_the_result() -> None:
