@@ -112,7 +112,8 @@ def _templates(language: str) -> list[_Template]:
     """Those with holes: first what ends in brackets, then those that begin with words or a number, and of these the
     longest."""
     found = {english: _template(english, said) for english, said in table(language).items() if _HOLE.search(english)}
-    order = sorted(found, key=lambda one: (not one.endswith("right)"), bool(_OPEN.match(one)), -len("".join(found[one].pieces))))
+    length = {english: len("".join(template.pieces)) for english, template in found.items()}
+    order = sorted(found, key=lambda one: (not one.endswith("right)"), bool(_OPEN.match(one)), -length[one]))
     return [found[one] for one in order]
 
 
