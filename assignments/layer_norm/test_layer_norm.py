@@ -43,7 +43,6 @@ TRAINED = calls(
 NORMAL = {"x": ["normal"], "weight": ["normal"], "bias": ["normal"]}
 VIEWS = {"sizes": {"M": [1, 32, 150], "N": [1, 32, 100]}, "values": NORMAL}
 ANY_VIEW = calls(LAYER_NORM, **VIEWS, upstream=["normal"])
-FRUGAL = calls(LAYER_NORM, sizes={"M": [1, 30], "N": [1, 64, 300]}, layouts=PLAIN, values=NORMAL, upstream=["normal"])
 
 
 def layer_norm(x, weight, bias, eps=1e-5):
@@ -201,12 +200,13 @@ def test_gradients_any_stride(submission, call):
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Both passes stay inside their tensors; nobody writes to one place"""
-    assert_memory_clean(submission.layer_norm(*call[:3]))
+    plain = [normal(one.shape, one.dtype) for one in call[:3]]  # the calls of other checks count here, too: those of views
+    assert_memory_clean(submission.layer_norm(*plain))
     assert_memory_clean(gradient(submission, call, X))
 
 
 @points(4, kind="structure", handout="at most 16 bytes for each row")
-@given(call=FRUGAL)
+@given(call=TRAINED)
 def test_frugal(submission, call):
     """Keeps a few numbers a row for backward; inputs stay as they are"""
     x = call[0]

@@ -35,6 +35,7 @@ SPREAD, TURNED = "spread", "turned"
 last two dimensions stored in the other order, with elements twice as far apart or not."""
 
 ANY = "any"  # a layout that goes in turn
+PART = "part"  # a factor more where several checks share a design: which of them runs a row
 
 SEEDS = 10_000
 
@@ -103,9 +104,10 @@ class Draws:
             found += [f"{pair} {TURNED}"] * ("transposed" in lies)
         return tuple(found)
 
-    def design(self, strength: int = 2) -> tuple[covering.Row, ...]:
-        """The rows of the covering design, those with small tensors first."""
-        return _design(self, strength)
+    def design(self, strength: int = 2, part: int = 0, of: int = 1) -> tuple[covering.Row, ...]:
+        """The rows of the covering design, those with small tensors first; of one that has as many parts as a factor
+        more has levels, those of one `part`."""
+        return tuple(row for row in _design(self, strength, of) if row.get(PART, part) == part)
 
     def call(self, row: covering.Row, turn: int, variants: Mapping[str, int] | None = None) -> tuple[Call, list[int]]:
         """The call of a row, and the numbers by which `picked` would make the same.
@@ -286,10 +288,10 @@ class Draws:
 
 
 @functools.lru_cache(maxsize=256)
-def _design(draws: Draws, strength: int) -> tuple[covering.Row, ...]:
+def _design(draws: Draws, strength: int, parts: int) -> tuple[covering.Row, ...]:
     """Layouts meet one another and all else in rows that show them. Those in which a size is 1, or two tensors share
     memory, are as few as sizes and values need; their layouts go in turn."""
-    factors, rules = draws.factors, draws.rules()
+    factors, rules = draws.factors | ({PART: tuple(range(parts))} if parts > 1 else {}), draws.rules()
     first = {f"layout {pair.split()[0]}" for pair in draws.aliases}
     ways = {name: (ANY,) for name, levels in factors.items()
             if name.startswith("layout ") and name not in first and len(levels) > 1}  # fmt: skip

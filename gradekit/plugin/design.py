@@ -71,7 +71,8 @@ def known_design(item: pytest.Item, profile: Profile, seed: int) -> Design | Non
     key = cache_key(item, seed, profile)
     found = _designs.get(key)
     if found is None:
-        found = (design_of(getattr(item, "obj", None), profile, seed),)
+        test = getattr(item, "obj", None)
+        found = (design_of(test, profile, seed, **_part_of(item, drawn_by(test))),)
         _designs.put(key, found)
     return found[0]
 
@@ -82,16 +83,26 @@ def drawn_by(test: Any) -> tuple[str, Draws] | None:
     return (given[0][0], given[0][1]) if len(given) == 1 and given[0][1] is not None else None
 
 
-def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
-    """The design of a test function under `profile`; None where it has none. The simplest rows come first: contiguous,
-    then small. Another `seed` takes other sizes of the same classes, other variants of the same layouts, and other
-    values."""
+def _part_of(item: pytest.Item, drawn: tuple[str, Draws] | None) -> dict[str, int]:
+    """Which `part` a check has `of` its test's design, where the test is run for each of several dtypes: the dtype is a
+    factor like any other."""
+    dtypes = [one for options in drawn[1].entry.dtypes.values() for one in options] if drawn else []
+    for name, values, *_ in (mark.args for mark in item.iter_markers("parametrize")):
+        if dtypes and isinstance(item, pytest.Function) and all(value in dtypes for value in values):
+            return {"part": values.index(item.callspec.params[name]), "of": len(values)}
+    return {}
+
+
+def design_of(test: Any, profile: Profile, seed: int = 0, **part: int) -> Design | None:
+    """The design of a test function under `profile`, or the `part` of it that `Draws.design` gives; None where it has
+    none. The simplest rows come first: contiguous, then small. Another `seed` takes other sizes of the same classes,
+    other variants of the same layouts, and other values."""
     drawn = drawn_by(test)
     if drawn is None:
         return None
     name, draws = drawn
     planned: dict[str, Planned] = {}
-    rows = [*draws.design(profile.strength)]
+    rows = draws.design(profile.strength, **part)
     for turn, (row, numbered) in enumerate(_in_turn(draws, rows)):
         call, numbers = draws.call(row, turn + seed, {name: number + seed for name, number in numbered.items()})
         planned.setdefault(repr(call), Planned(row, {name: call}, numbers))

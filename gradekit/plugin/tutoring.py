@@ -16,7 +16,7 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.plugin.check_points import worth
 from gradekit.plugin.check_results import DEFERRED, explained
-from gradekit.plugin.design import DESIGN, FurtherRun, design_of, flattened, known_design, telling
+from gradekit.plugin.design import DESIGN, FurtherRun, flattened, known_design, telling
 from gradekit.plugin.examples import Example, Examples, raised_by
 from gradekit.plugin.profiles import Limit, Profile
 from gradekit.plugin.run_state import GradingRun
@@ -118,7 +118,7 @@ def _failed_check(
 def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iterator[repair.Example]:
     """Those of the design of a check of results that are not large, from the smallest on."""
     handle = getattr(item.obj, "hypothesis", None)
-    design = item.stash.get(DESIGN, None) or design_of(item.obj, profile, seed)
+    design = item.stash.get(DESIGN, None) or known_design(item, profile, seed)
     if handle is None or design is None or worth(item).kind not in (Kind.CORRECTNESS, Kind.MEMORY):
         return
     test = inspect.unwrap(handle.inner_test)

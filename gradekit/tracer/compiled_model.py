@@ -5,7 +5,6 @@ that writes down the graph that it gets and runs it as it is; then torch's own c
 torch.compile's machinery, which is imported here and by nothing else in this process.
 """
 
-import contextlib
 import os
 import warnings
 from collections.abc import Sequence
@@ -50,35 +49,18 @@ def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: 
     values = make_arguments(args)
     for position in wanted:
         values[position].requires_grad_()
-    seen = _Seen()
-    with cuda.as_it_is(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        unavailable, error, checks = _prepared(loaded), "", {}
-        if not unavailable:
-            with _compiling():
-                error = seen.compile(Model(function, values[0]), values)
-                checks = {name: _opcheck(seen.called, name, values) for name in OPCHECKS} if seen.called else {}
-        if error and (unavailable := _missing(values[0])):
-            seen, error, checks = _Seen(), "", {}
-    return seen.as_data() | {"error": error, "checks": encode(checks), "unavailable": unavailable}
-
-
-def _prepared(loaded: LoadedModule) -> str:
-    """Why torch.compile's machinery cannot be imported on this machine; "" where it can, and has been."""
     os.environ.pop("TORCHDYNAMO_DISABLE", None)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.dirname(loaded.path)
     os.environ.setdefault("LOGNAME", "student")  # a process of no known user has no name otherwise, and torch asks
-    try:
-        torch_compile.prepare()
-    except Exception as error:  # noqa: BLE001  (whatever importing needs that is not here)
-        return _message(error)
-    return ""
-
-
-def _missing(first: torch.Tensor) -> str:
-    """Why this machine cannot compile a model of nothing but torch: no fault of the submission; "" where it can."""
-    with _compiling():
-        return _Seen().compile(Model(_relu, first), [first])
+    seen = _Seen()
+    with cuda.as_it_is(), warnings.catch_warnings(), wrapping_triton():
+        warnings.simplefilter("ignore")
+        error = seen.compile(Model(function, values[0]), values)
+        checks = {name: _opcheck(seen.called, name, values) for name in OPCHECKS} if seen.called else {}
+        # a machine that cannot compile a model of nothing but torch is no fault of the submission
+        if error and (unavailable := _Seen().compile(Model(_relu, values[0]), values[:1])):
+            return _Seen().as_data() | {"error": "", "checks": encode({}), "unavailable": unavailable}
+    return seen.as_data() | {"error": error, "checks": encode(checks), "unavailable": ""}
 
 
 def _relu(first: torch.Tensor) -> torch.Tensor:
@@ -94,13 +76,15 @@ class _Seen:
 
     def compile(self, model: torch.nn.Module, values: Sequence[Any]) -> str:
         """Compiles `model` as one graph, runs it and goes back through it; what went wrong, or ""."""
-        lowered = torch_compile.lowered(forward=self._noted(self.forward), backward=self._noted(self.backward))
 
         def backend(graph: Any, inputs: Any) -> Any:
             self._note_graph(graph)
+            lowered = torch_compile.lowered(forward=self._noted(self.forward), backward=self._noted(self.backward))
             return lowered(graph, inputs)
 
         try:
+            torch_compile.prepare()
+            torch.compiler.reset()  # what was compiled before
             torch_compile.as_one_graph(model, backend)(*values).sum().backward()
         except Exception as error:  # noqa: BLE001  (student code, and all of torch.compile)
             return _message(error)
@@ -159,9 +143,3 @@ def without_installation(text: str) -> str:
     for folder in sorted(folders, key=len, reverse=True):  # the one may lie in the other
         text = text.replace(os.path.join(folder, ""), "")
     return text
-
-
-def _compiling() -> contextlib.AbstractContextManager[None]:
-    """While open, `wrap_triton` wraps, as on any machine, and what was compiled before is forgotten."""
-    torch.compiler.reset()
-    return wrapping_triton()

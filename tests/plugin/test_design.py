@@ -1,19 +1,20 @@
 """A check runs its covering design before Hypothesis draws, shrinks what fails there, and says what it covered."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gradekit.assignment import Assignment, beside, discover
+from gradekit.assignment import Assignment, beside, discover, get
 from gradekit.compat.hypothesis import strategies
 from gradekit.domain import ANY_DIMENSIONS, EntryDomain, Tensor, load
 from gradekit.findings import Check
 from gradekit.inputs import layouts
 from gradekit.inputs.calls import draws_of
-from gradekit.inputs.draws import OVERLAP, SPREAD, TURNED, Draws
+from gradekit.inputs.draws import OVERLAP, PART, SPREAD, TURNED, Draws
 from gradekit.inputs.layouts import LAYOUTS, variants
 from gradekit.inputs.spec import Input
 from gradekit.plugin.design import Design, design_of
@@ -156,6 +157,37 @@ def never_square(calls: list[tuple[Any, ...]]) -> Iterator[int]:
         is_listed = len(rows) + len(columns) < 8
         if turned and is_listed and rows & columns and not any(one.shape[0] == one.shape[1] for one in turned):
             yield place
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if hasattr(beside(file, file.stem), "test_every_dtype")], ids=lambda file: file.stem)
+def test_dtypes_that_a_test_is_run_for_share_one_design_and_each_has_every_level(file: Path) -> None:
+    test = functions(file)["test_every_dtype"]
+    whole = design_of(test, PROFILES["default"])
+    parts = [design_of(test, PROFILES["default"], part=number, of=3) for number in range(3)]
+    assert whole is not None
+    together = set[Any]()
+    for part in parts:
+        assert part is not None
+        assert len(part.planned) < len(whole.planned) / 2
+        assert levels(part, 1) >= levels(whole, 1)
+        together |= levels(part, 2)
+    assert together >= levels(whole, 2)
+
+
+def levels(design: Design, strength: int) -> set[tuple[tuple[str, str], ...]]:
+    """The levels of so many factors that are met in a row."""
+    rows = [[(name, str(level)) for name, level in planned.row.items() if name != PART] for planned in design.planned]
+    return {found for row in rows for found in itertools.combinations(row, strength)}
+
+
+def test_a_check_of_one_dtype_runs_its_part() -> None:
+    softmax = get("softmax")
+    assert softmax.solutions is not None
+    report = grade(softmax, softmax.solutions / "solution.py", keyword="test_every_dtype", device="cpu")
+    test = functions(softmax.tests)["test_every_dtype"]
+    parts = [design_of(test, PROFILES["default"], part=number, of=3) for number in range(3)]
+    assert [check.details["coverage"]["of"] for check in report.checks] == [len(part.planned) for part in parts if part]
+    assert {check.outcome for check in report.checks} == {"passed"}
 
 
 @pytest.mark.parametrize("file", FILES[:4], ids=lambda file: file.stem)

@@ -1,6 +1,7 @@
 """What torch makes of an entry in a model: found in the submission's process, without a GPU."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from gradekit.framework import Inspection
 from gradekit.program import Program
 from gradekit.sandbox import Tracer
 from gradekit.tracer import compiled_model
+from gradekit.tracer.loading import load
 from tests.beside import beside
 
 from .helpers import X, submission
@@ -81,3 +83,16 @@ def test_an_inspection_leaves_tracing_as_it_was(traced: tuple[Tracer, Program]) 
     first = tracer.inspect("visible", [X])
     assert tracer.trace("visible", [X]) == before
     assert tracer.inspect("visible", [X]) == first
+
+
+def test_a_machine_that_cannot_compile_is_no_fault_of_a_submission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ImportError("no compiler is here")
+
+    for name in ("TORCHDYNAMO_DISABLE", "TORCHINDUCTOR_CACHE_DIR", "LOGNAME"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(compiled_model.torch_compile, "prepare", broken)
+    seen = compiled_model.inspect(load("def same(x):\n    return x\n", tmp_path), "same", [X], (0,))
+    assert (seen["error"], seen["unavailable"]) == ("", "ImportError: no compiler is here")
