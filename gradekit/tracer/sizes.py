@@ -167,7 +167,7 @@ class TracedSize(int):
         """n | n >> 1 and so on fills the bits below the highest: one more is a power of two."""
         value = int.__or__(self, other)
         if value is NotImplemented or not isinstance(other, TracedSize):
-            return value if value is NotImplemented else self.table.opaque(value)
+            return self.table.made(value)
         base, filled = _filled(self)
         shifted = self.table.term(other.term)
         by = self.table.term(shifted[2]) if shifted[:2] == ("//", self.term) else ()
@@ -181,11 +181,10 @@ class TracedSize(int):
             return self % (other + 1)
         if type(other) is int and other < 0 and -other & (-other - 1) == 0 and self >= 0:
             return self // -other * -other
-        return value if value is NotImplemented else self.table.opaque(value)
+        return self.table.made(value)
 
     def __xor__(self, other: Any) -> Any:
-        value = int.__xor__(self, other)
-        return value if value is NotImplemented else self.table.opaque(value)
+        return self.table.made(int.__xor__(self, other))
 
     __ror__, __rand__, __rxor__ = __or__, __and__, __xor__
 
@@ -210,9 +209,8 @@ def _filled(size: TracedSize) -> tuple[int, int]:
 
 
 def _shifted(size: TracedSize, operation: str, by: Any, value: Any) -> Any:
-    if value is NotImplemented or type(by) is not int:
-        return value if value is NotImplemented else size.table.opaque(value)
-    return size.table.size(value, operation, size.term, size.table.number(1 << by))
+    known = value is not NotImplemented and type(by) is int
+    return size.table.size(value, operation, size.term, size.table.number(1 << by)) if known else size.table.made(value)
 
 
 def _forgetting(base: type, name: str, what: str) -> Callable[..., Any]:
