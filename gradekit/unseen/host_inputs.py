@@ -39,6 +39,7 @@ class HostInputs:
     def further(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
         """Calls for the ways that none of these `forms`, which the check has run, has gone: one for each before another
         for any, since a check has room for few."""
+        first = not self.branches.ways
         paths = self.paths = self.branches.look_at([form for form in forms if fits(draws, form)])
         found, asked, vain = dict[HostBranch, list[FurtherCall]](), set[Hashable](), Counter[HostBranch]()
         turns = iter(range(Limit.SOLVED_ON_HOST * (1 + 2 * self.branches.by_layout)))
@@ -51,7 +52,8 @@ class HostInputs:
                 asked |= lies if calls else set()
                 vain[one.branch] += not calls
         calls = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
-        return [*calls, *self._up_to_numbers(draws, paths)]
+        apart = one_apart(draws, paths[0].form) if first and paths and self.branches.by_layout else ()
+        return [*apart, *calls, *self._up_to_numbers(draws, paths)]
 
     def _laid_out(self, draws: Draws, wanted: OtherWay, wide: bool, own: Mapping[str, int]) -> list[dict[str, int]]:
         """Sizes with strides and offsets: small ones, or at least the call's `own`, where they are known."""
@@ -202,6 +204,18 @@ def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
                 left, pairs = iter(sliced), zip(call, wide, strict=True)
                 same = [replace(a, stride=b.stride) if isinstance(a, Input) and next(left) else a for a, b in pairs]
                 yield FurtherCall(tuple(same), told, purpose=Purpose.VARIED)
+
+
+def one_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
+    """Calls of sizes that tiles divide, in which one tensor alone is contiguous, or alone has its rows apart."""
+    rank, ways = max(draws.ranks, default=0), ("every_second", "stepped", "sliced_columns")
+    sizes = CallScope(sizes_alone(draws), rank, True).near(Limit.WHOLE, Limit.MANY_ELEMENTS)
+    apart = {one: way for way in ways for one, each in draws.factors.items() if "layout " in one and way in each}
+    for turn, (one, way) in enumerate(apart.items()):
+        name, alike = one.removeprefix("layout "), {**apart, one: "contiguous"}
+        for told, picks in ((f"{name} alone is contiguous", alike), (f"{name} alone is not contiguous", {one: way})):
+            call = made(draws, form, sizes, turn, {"rank": rank, **picks})
+            yield FurtherCall(call, told, purpose=Purpose.BESIDE)
 
 
 def far_apart(draws: Draws, form: TracedForm, names: Collection[str]) -> Iterator[FurtherCall]:
