@@ -105,7 +105,7 @@ def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
     if not bool((rounded | _at_an_end(comparison, info.min, info.max)).all()):
         return None
     for op in evidence.operations:
-        if op.name == "arith.sitofp" and op.result_types[0].element == "f32":
+        if op.name in ("arith.sitofp", "arith.uitofp") and op.result_types[0].element == "f32":
             line = min(evidence.lines_of(op), default=None)
             where = f"Line {line}" if line else "The kernel"
             return Diagnosis(Cause.WRONG_VALUES, f"{where} {TO_FLOAT32} Compute with integers.", line)

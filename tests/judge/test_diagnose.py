@@ -481,10 +481,11 @@ def half_as_float32(x: torch.Tensor) -> torch.Tensor:
     return (x.float() / 2).int()
 
 
-def test_whole_numbers_that_went_through_float32_are_told_by_the_line() -> None:
+@pytest.mark.parametrize("converted", ["arith.sitofp", "arith.uitofp"])
+def test_whole_numbers_that_went_through_float32_are_told_by_the_line(converted: str) -> None:
     x = plain(9, dtype="int32", profile="large")
     diagnosis = judged(
-        half_of, [x], half_as_float32, ttir=halved("%1 = arith.sitofp %n : tensor<64xi32> to tensor<64xf32>")
+        half_of, [x], half_as_float32, ttir=halved(f"%1 = {converted} %n : tensor<64xi32> to tensor<64xf32>")
     )
     cause, sentence = said(diagnosis)
     assert cause is Cause.WRONG_VALUES
