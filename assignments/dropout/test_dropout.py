@@ -114,6 +114,11 @@ def assert_apart(flat, other, what):
     assert_count(int(same[lag - 1]), len(flat) - lag, 0.5, what.format(lag))
 
 
+def contiguous(x):
+    """x of the same shape and values, without gaps."""
+    return replace(x, stride=tuple(torch.empty(x.shape, device="meta").stride()), offset=0)
+
+
 def assert_same(one, other, message):
     """Raise `message` unless two masks are the same."""
     if not torch.equal(one, other):
@@ -140,6 +145,7 @@ LARGE = {"dtypes": ["float32"], "sizes": {"...": [20, 60], "N": [300, 700]}, "la
 # Numbers that begin anew after 65,536 show, be they those of elements, rows or columns.
 LONGER = {**LARGE, "sizes": {"...": [3, 60, 200, 70_001], "N": [3, 300, 700, 80_000]}}
 FEW = {**LARGE, "sizes": {"...": [3, 16], "N": [500]}}  # of every rank
+WIDE = (2, 3, 300, 8), (2, 300, 3, 8), (300, 2, 3, 8)  # where a dimension's numbers pass 256, though rows are short
 SEEDS, STRIDE = 20, 0x1F3D5B79  # so many seeds, so far apart
 HALF = {"p": [0.5], "seed": [0, 1, 1234, 65_536, 2**31 - 100]}
 
@@ -215,6 +221,12 @@ def test_no_pattern(submission, call):
 def test_own_draws(submission, call):
     """Draws for each element by itself: no two share their fate under every seed"""
     x, _, seed = call
+    for shape in (x.shape, *(WIDE if len(x.shape) == 4 else ())):
+        assert_own_draws(submission, contiguous(replace(x, shape=shape)), seed)
+
+
+def assert_own_draws(submission, x, seed):
+    """Raise where more elements share their fates under all seeds than chance explains."""
     seeds = [(seed + k * STRIDE) % 2**31 for k in range(SEEDS)]
     masks = torch.stack([checked_mask(submission, x, 0.5, s).flatten() for s in seeds])
     fates = (masks * 2 ** torch.arange(SEEDS).view(-1, 1)).sum(0)
@@ -249,8 +261,7 @@ def test_another_seed(submission, call):
 def test_any_shape_and_layout(submission, call):
     """Reads any view; the mask depends on the shape, not on strides"""
     x, p, seed = call[:3]
-    plain = replace(x, stride=tuple(torch.empty(x.shape, device="meta").stride()), offset=0)
-    one, another = checked_mask(submission, x, p, seed), checked_mask(submission, plain, p, seed)
+    one, another = checked_mask(submission, x, p, seed), checked_mask(submission, contiguous(x), p, seed)
     assert_same(one, another, "A view lost other elements than a contiguous tensor of its shape, with the same seed.")
 
 
