@@ -148,3 +148,18 @@ def test_what_begins_anew_in_each_step_begins_before_the_loop_each_and_all() -> 
     assert [len(change.parts) for change in moved] == [2, 2, 3]
     assert moved[2].parts[-1].new.endswith("; total = tl.zeros((BLOCK,), tl.float32); squares = tl.zeros((BLOCK,), tl.float32)")
     assert moved[2].hint == "begin `total` and `squares` once, before the loop in line 10"
+
+
+ONCE = RESET.replace("    for start", "    total = tl.zeros((BLOCK,), tl.float32)\n    squares = tl.zeros((BLOCK,), tl.float32)\n    for start").replace(
+    "        total = tl.zeros((BLOCK,), tl.float32)\n        squares = tl.zeros((BLOCK,), tl.float32)\n", ""
+)
+
+
+def test_what_goes_on_in_each_step_begins_anew_there_each_and_all() -> None:
+    draft = Draft(ONCE)
+    site = ChangeSite(draft.kernels[0], replay(draft.source).begun["tiles_kernel"].watched)
+    anew = [change for change in insertions(site) if "anew there" in change.hint]
+    assert [(change.line, change.hint) for change in anew] == [
+        (10, "begin `total` anew there"), (11, "begin `squares` anew there"), (10, "begin `total` and `squares` anew there"),
+    ]
+    assert anew[2].new.startswith("total = tl.zeros((BLOCK,), tl.float32); squares = tl.zeros((BLOCK,), tl.float32); x = ")

@@ -65,21 +65,25 @@ def _masks_of(site: ChangeSite, name: str, loop: Loop) -> dict[str, str]:
 
 
 def _begun_anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
-    """`total = tl.zeros(...)` before a loop that goes on from what another has left, or in each step of one."""
-    block = getattr(site.kernel.parents[loop], "body", [])
+    """`total = tl.zeros(...)` before a loop that goes on from what another has left, or in each step of one; of several
+    that go on in each step, each and all at once."""
+    block, made = getattr(site.kernel.parents[loop], "body", []), _made_in(loop)
     before = [one for one in site.kernel.statements if one.lineno < loop.lineno and isinstance(one, ast.Assign)]
-    for name in _made_in(loop):
-        begun = next((one for one in before if target_of(one) == name), None)
-        if begun is None or site.kernel.names(begun.value) - {*site.kernel.all_params}:
-            continue
-        earlier = [other for other in site.kernel.loops if begun.lineno < other.lineno < loop.lineno]
-        is_again = loop in block[1:] and any(name in _made_in(other) for other in earlier)
-        place = block[block.index(loop) - 1] if is_again else loop.body[0]
-        text, old = site.source.of(begun), site.source.of(place)
-        if simple(place) and "\n" not in text:
-            says = words("begun-once", name=name, loop=loop.lineno)
-            change = site.change(ChangeKind.UPDATE, place, f"{old}; {text}" if is_again else f"{text}; {old}", says)
-            yield replace(change, sentence=f"Line {begun.lineno} {says[0]}", at=begun.lineno)
+    first = {target_of(one): one for one in reversed(before) if target_of(one) in made}
+    begun = [one for one in first.values() if not site.kernel.names(one.value) - {*site.kernel.all_params}][::-1]
+    earlier = [other for other in site.kernel.loops if other.lineno < loop.lineno and loop in block[1:]]
+    is_again = lambda one: any(one.lineno < other.lineno and target_of(one) in _made_in(other) for other in earlier)
+    again = [*filter(is_again, begun)]
+    in_steps = [one for one in begun if one not in again]
+    groups = [([one], block[block.index(loop) - 1]) for one in again] + [([one], loop.body[0]) for one in in_steps]
+    for group, place in [*groups, *([(in_steps, loop.body[0])] if len(in_steps) > 1 else [])]:
+        texts, old = [site.source.of(one) for one in group], site.source.of(place)
+        if simple(place) and "\n" not in "".join(texts):
+            names = " and ".join(f"`{target_of(one)}`" for one in group)
+            says = words("begun-once", names=names, loop=loop.lineno)
+            new = "; ".join([old, *texts] if group[0] in again else [*texts, old])
+            change = site.change(ChangeKind.UPDATE, place, new, says)
+            yield replace(change, sentence=f"Line {group[0].lineno} {says[0]}", at=group[0].lineno)
 
 
 def _set_back(site: ChangeSite, loop: Loop) -> Iterator[Change]:
