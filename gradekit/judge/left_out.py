@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gradekit.causes import Cause
+from gradekit.engine.budget import OverBudget
 from gradekit.engine.executor import option_count
 from gradekit.engine.explain import Namer
 from gradekit.engine.frame import Frame, LaunchContext, Observe
@@ -32,27 +33,32 @@ from gradekit.submission.parsed_source import ParsedSource
 
 _MOST_TIMES, _MOST_PROGRAMS = 64, 1 << 14
 """A grid is tried with up to so many times as many programs along an axis, and with so many in all."""
+_MOST_LANES = 1 << 22  # 17 bytes are kept of each
 
 
 @dataclass
 class Aims:
     """An observer: by storage, line and launch, at which places the lanes of its loads aim, or of its stores, in which
-    programs, and whether a mask lets them: int64 [2, lanes], bool [lanes]."""
+    programs, and whether a mask lets them: int64 [2, lanes], bool [lanes]. Raises OverBudget for too many lanes."""
 
     stores: bool
     seen: dict[int, dict[tuple[int, int], list[tuple[Tensor, Tensor]]]] = field(default_factory=dict)
+    kept: int = 0
 
     def launch(self, context: LaunchContext, memory: Memory) -> Observe:
         """A launch begins; with launch 0, everything does."""
         if context.launch == 0:
             self.seen.clear()
+            self.kept = 0
 
         def note(frame: Frame, op: Op) -> None:
             found = touched(frame, op, memory)
             writes = not op.results or op.name.startswith("tt.atomic")
             if found is not None and found.storage is not None and writes is self.stores:
                 lanes = torch.stack([frame.programs().view(-1, 1).expand_as(found.index), found.index]).flatten(1)
-                at = context.line(op) or 0, context.launch
+                at, self.kept = (context.line(op) or 0, context.launch), self.kept + lanes.shape[1]
+                if self.kept > _MOST_LANES:
+                    raise OverBudget("lanes", _MOST_LANES)
                 self.seen.setdefault(found.storage.id, {}).setdefault(at, []).append((lanes, found.active.flatten()))
 
         return note

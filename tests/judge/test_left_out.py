@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from gradekit.judge import left_out
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.left_out import never_read, unwritten
 from tests.judge.test_by_running import ran
@@ -45,6 +46,13 @@ def test_the_part_that_leaves_elements_unwritten_is_told(old: str, new: str, lin
     text = COPY.replace(old, new)
     program, _ = ran(text, x := torch.arange(10.0), lambda x: x)
     assert unwritten(program, [x], (), text) == ((line, says) if line else None)
+
+
+def test_nothing_is_told_of_a_call_with_too_many_lanes_to_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = COPY.replace(STORE, STORE.replace("n < N", "n < N - 1"))
+    program, _ = ran(text, x := torch.arange(10.0), lambda x: x)
+    monkeypatch.setattr(left_out, "_MOST_LANES", 11)
+    assert unwritten(program, [x], (), text) is None
 
 
 def test_nothing_is_told_where_all_is_written() -> None:
