@@ -70,7 +70,7 @@ def _begun_anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
     block, made = getattr(site.kernel.parents[loop], "body", []), _made_in(loop)
     before = [one for one in site.kernel.statements if one.lineno < loop.lineno and isinstance(one, ast.Assign)]
     first = {target_of(one): one for one in reversed(before) if target_of(one) in made}
-    begun = [one for one in first.values() if not site.kernel.names(one.value) - {*site.kernel.all_params}][::-1]
+    begun = [one for one in first.values() if not site.kernel.names(one.value) & {*site.kernel.values}][::-1]
     earlier = [other for other in site.kernel.loops if other.lineno < loop.lineno and loop in block[1:]]
     is_again = lambda one: any(one.lineno < other.lineno and target_of(one) in _made_in(other) for other in earlier)
     again = [*filter(is_again, begun)]
