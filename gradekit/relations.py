@@ -231,13 +231,14 @@ def assert_relation(
 
 
 def assert_independent(
-    subject: Subject, seen: Observation, expected: Sequence[Reference], times: int = 1, turn: int = 0
-) -> None:
+    subject: Subject, seen: Observation, expected: Sequence[Reference], times: int = 1, turn: int = 0,
+    like: Observation | None = None,
+) -> None:  # fmt: skip
     """Raise Failure unless the call of `seen` gives what is `expected` so many `times` more, after all calls in
-    between, and in a backward pass with another forward pass before it, of which one number is another, in `turn`."""
+    between, and in a backward pass after another call, whose values are `like` a third's, and one number another."""
     for again in filter(None, (subject.again(seen) for _ in range(times))):
         assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, CALLED_AGAIN.format(seen.entry))
-    if between := subject.interleaved(seen, turn):
+    if between := subject.interleaved(seen, turn, like or seen):
         says = (
             f"With another call of {seen.entry} between this one and its backward pass, the gradients must stay "
             "the same"

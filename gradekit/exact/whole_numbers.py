@@ -15,7 +15,7 @@ from gradekit.engine.kernel_facts import KernelFacts, every_operation, parsed
 from gradekit.engine.ttir import Module
 from gradekit.engine.ttir_locations import line_of
 from gradekit.exact.widening import Widening
-from gradekit.program import Kernel, Program
+from gradekit.program import Program
 
 LARGEST_EXACT = 1 << 24
 """Up to here float32 holds every integer exactly."""
@@ -37,7 +37,7 @@ def first_difference(
             executor.run_setup(
                 Setup(program, tensors, 0, allow, reader=reader, programs=programs), Budget(bytes=MOST_BYTES)
             ).results
-            for reader in (as_compiled, _with_exact_integers)
+            for reader in (as_compiled, lambda kernel: _of_text(kernel.unaligned))
         )
     except (OverBudget, Unsupported, ForbiddenOp):
         return None
@@ -50,10 +50,6 @@ def first_difference(
                 ops = (op for text in texts for op in every_operation(parsed(text)) if op.name in _INTO)
                 return first, next((line_of(op.location, program.path) for op in ops), None)
     return None
-
-
-def _with_exact_integers(kernel: Kernel) -> tuple[Module, KernelFacts]:
-    return _of_text(kernel.unaligned)
 
 
 @functools.lru_cache(maxsize=16)

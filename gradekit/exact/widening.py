@@ -123,7 +123,7 @@ class Widening:
         return self._rounded(op, wide) if op.number == self.rounding else (wide,)
 
     def _types(self, names: Sequence[str], types: Sequence[Type]) -> tuple[Type, ...]:
-        wide = wide_types(types)
+        wide = tuple(map(_wide_type, types))
         if self.names is None:
             return wide
         mine = [name in self.names for name in names]
@@ -149,13 +149,9 @@ def _cast(kind: str, op: Op, source: str, of: Type, target: str, to: Type) -> Op
     return Op(kind, (source,), (target,), (of,), (to,), {}, location=op.location, number=op.number)
 
 
-def wide_types(types: Sequence[Type]) -> tuple[Type, ...]:
-    """The types with float64 in place of narrower floats, also in what pointers point to."""
-    return tuple(map(_wide_type, types))
-
-
 @functools.lru_cache(maxsize=4096)
 def _wide_type(type: Type) -> Type:
+    """The type with float64 in place of narrower floats, also in what a pointer points to."""
     pointee = _wide_type(type.pointee) if type.pointee else None
     return Type(_WIDE if type.element in _ELEMENTS else type.element, type.shape, pointee)
 

@@ -118,7 +118,8 @@ def _form(seen: Observation) -> Form:
     texts = {name: kernel.unaligned for name, kernel in seen.program.kernels.items()}
     forms = {name: _form_of(ttir) for name, ttir in texts.items()}
     ways = frozenset(
-        (forms[name], _constants_in(ttir), _decided_in(ttir, seen.ways.get(name, {}))) for name, ttir in texts.items()
+        (forms[name], _constants_in(ttir), tuple(seen.ways.get(name, {}).get(n, 0) for n in _deciding(ttir)))
+        for name, ttir in texts.items()
     )
     return (seen.entry, seen.wanted, args, frozenset(forms.values())), ways
 
@@ -137,15 +138,9 @@ def _form_of(ttir: str) -> tuple[tuple[str, ...], ...]:
     return tuple((op.name, *(type.element for type in op.result_types)) for op in of_floats)
 
 
-def _decided_in(ttir: str, ways: Mapping[int, int]) -> tuple[int, ...]:
-    """Which ways a kernel went where one condition decides about floats of a whole program, such as `if K > 6000`: by
-    the number of an operation, as the engine's branch coverage has it. What is done one way alone is a form of its own.
-    """
-    return tuple(ways.get(number, 0) for number in _deciding(ttir))
-
-
 @functools.lru_cache(maxsize=512)
 def _deciding(ttir: str) -> tuple[int, ...]:
+    """The operations, by number, where one condition decides about floats of a whole program, such as `if K > 6000`."""
     ops = [*every_operation(parsed(ttir))]
     for_all = {result for op in ops if op.name == "tt.splat" for result in op.results}
     return tuple(op.number for op in ops if _decides(op, for_all))
@@ -430,9 +425,11 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
         if any(_holds(relation, call, seen, wanted[0]) for seen, wanted in forward[: Limit.TRIED]):
             tried.append(f"{relation.kind} {relation.name}")
     if entry.relations.independent and pairs:
-        again = _spread(pairs, Limit.AGAIN)
+        again, kinds = _spread(pairs, Limit.AGAIN), {_each("profile", one)[:-1]: one for one, _ in pairs}
         for place, (seen, expected) in enumerate(again, 1):
-            related.assert_independent(subject, seen, expected, Limit.REPEATED if place == len(again) else 1, place)
+            like = [one for its, one in kinds.items() if its != _each("profile", seen)[:-1]] or [seen]
+            times = Limit.REPEATED if place == len(again) else 1
+            related.assert_independent(subject, seen, expected, times, place, like[place % len(like)])
         for seen, expected in _in_each_layout(sorted(pairs, key=_size, reverse=True)):
             related.assert_computes_anew(subject, seen, expected)
         tried.append("independent")
@@ -448,14 +445,15 @@ def _assert_right_after_other_sizes(subject: Subject, right: RightResults) -> No
     for seen, expected in mine[: Limit.TRIED]:
         given, kept = (seen.entry, seen.wanted, len(seen.inputs)), kept_memory(seen.program)
         alike = [one for one, _ in mine if (one.entry, one.wanted, len(one.inputs)) == given]
-        others = {_shapes(one): one for one in alike if kept & kept_memory(one.program)}
-        for shapes in sorted(others.keys() - {_shapes(seen)}, reverse=True)[: Limit.TRIED]:
+        others = {_each("shape", one): one for one in alike if kept & kept_memory(one.program)}
+        for shapes in sorted(others.keys() - {_each("shape", seen)}, reverse=True)[: Limit.TRIED]:
             again, says = subject.after(seen, others[shapes]), related.CALLED_AGAIN.format(seen.entry)
             related.assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
 
 
-def _shapes(seen: Observation) -> tuple[tuple[int, ...], ...]:
-    return tuple(arg.shape for arg in seen.inputs if isinstance(arg, Input))
+def _each(what: str, seen: Observation) -> tuple[Any, ...]:
+    """What each of its tensors has: a shape, a kind of values."""
+    return tuple(getattr(arg, what) for arg in seen.inputs if isinstance(arg, Input))
 
 
 def _in_each_layout(pairs: Sequence[Example]) -> Iterator[Any]:

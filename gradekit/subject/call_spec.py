@@ -90,22 +90,25 @@ def with_others(
     return CallSpec(form, form.name, _key(entry, given, wanted, (way, count))), given
 
 
-def with_another_number(args: Sequence[Any], turn: int) -> list[Any]:
-    """Arguments of another call: tensors with other elements, and one of the numbers, each in `turn`."""
+def with_another_number(args: Sequence[Any], like: Sequence[Any], turn: int) -> list[Any]:
+    """Arguments of another call: tensors with other elements, of kinds `like` those of a third, and one of the numbers,
+    each in `turn`."""
     places = [place for place, arg in enumerate(args) if isinstance(arg, (int, float))]
     changed = places[turn % len(places) :][:1] if places else []
-    return [_another(arg) if isinstance(arg, Input) or place in changed else arg for place, arg in enumerate(args)]
+    is_other = [isinstance(arg, Input) or place in changed for place, arg in enumerate(args)]
+    return [_another(arg, one) if its else arg for arg, one, its in zip(args, like, is_other, strict=False)]
 
 
-def _another(arg: Any) -> Any:
-    """Other elements, half of a number that is no whole one, the other truth value, a whole number next to it."""
+def _another(arg: Any, like: Any) -> Any:
+    """Other elements, of the kind of the other tensor's where both kinds depend on nothing else; another number."""
     if isinstance(arg, Input):
-        return with_other_values(arg)
-    return not arg if isinstance(arg, bool) else arg / 2 if isinstance(arg, float) else arg ^ 1
+        kind = getattr(like, "profile", ":")
+        return with_other_values(arg if ":" in arg.profile + kind else replace(arg, profile=kind))
+    return _another_number(arg)
 
 
 def with_other_numbers(form: Form) -> Iterator[Form]:
-    """The call with each of its numbers replaced in turn: 0 and 1 are what makes an operation the identity."""
+    """The call with each of its numbers replaced in turn."""
     for place, arg in enumerate(form.args):
         if isinstance(arg, Scalar) and isinstance(arg.value, (int, float)):
             other = Scalar(_another_number(arg.value), arg.dtype)
@@ -113,9 +116,10 @@ def with_other_numbers(form: Form) -> Iterator[Form]:
 
 
 def _another_number(value: float) -> float:
+    """A number that may come in its place, and is neither 0 nor 1, with which operations change nothing."""
     if isinstance(value, bool):
         return not value
-    return value + 1 if isinstance(value, int) else value / 2 + 0.25
+    return (value ^ 1 if value > 1 else 2 + value) if isinstance(value, int) else (value + 0.375) % 1
 
 
 def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:

@@ -159,12 +159,12 @@ class Subject:
             return None
         return _same_part(seen, self._runs.again(Case(this, tuple(seen.inputs), program)))
 
-    def interleaved(self, seen: Observation, turn: int) -> Observation | None:
-        """The call of `seen` and its backward pass, with another call between the two, which has other values and, each
-        in turn, one other number; None where it has no backward pass."""
+    def interleaved(self, seen: Observation, turn: int, like: Observation) -> Observation | None:
+        """The call of `seen` and its backward pass, with another call between the two, which has other values, of kinds
+        `like` those of another call, and, each in turn, one other number; None where it has no backward pass."""
         if not seen.wanted:
             return None
-        return self._with_another(seen, with_another_number(seen.inputs[:-1], turn), "")
+        return self._with_another(seen, with_another_number(seen.inputs[:-1], like.inputs, turn), "")
 
     def changed_in_place(self, seen: Observation) -> Observation:
         """The call of `seen` with tensors that had other values in a call before, and were changed in place since."""

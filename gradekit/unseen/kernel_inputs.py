@@ -147,14 +147,11 @@ class KernelInputs:
         for turn, one in ((turn, one) for turn, one in enumerate(left) if one in found):
             form, solved = found[one]
             few = CallScope(draws, rank_of(draws, form)).count(solved[0]) <= Limit.MANY_ELEMENTS
-            is_wanted = functools.partial(self._is_missing, one)
+            is_wanted = functools.partial(lambda its: self._together.get(its.branch, its) is not None, one)
             purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
             for sizes in solved[:1] if few else solved:
                 call = made(draws, form, sizes, turn, {})
                 yield FurtherCall(call, one.says(), one.line, purpose, is_wanted=is_wanted)
-
-    def _is_missing(self, one: Missing) -> bool:
-        return self._together.get(one.branch, one) is not None
 
     def repeats(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls for loops that none of the check's examples made run several times: the smallest in which they do in
