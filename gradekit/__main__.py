@@ -1,5 +1,6 @@
 """The command `gradekit`, and `python -m gradekit`: in a fork of a process that has torch, or in this one."""
 
+import signal
 import sys
 
 from gradekit.server import client
@@ -9,6 +10,7 @@ def main() -> None:
     """Runs the command line."""
     arguments = sys.argv[1:]
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # see watching
         code = client.run(arguments) if client.applies(arguments) else None
         if code is not None:
             sys.exit(code)
@@ -16,7 +18,7 @@ def main() -> None:
 
         here(prog_name="gradekit")
     except KeyboardInterrupt:  # before click takes it
-        sys.exit("\nAborted!")
+        sys.exit(128 + signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ Nothing heavy is imported before a command needs it, so that --help and list ans
 
 import json
 import os
+import shlex
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -52,6 +54,8 @@ class CommandGroup(click.Group):
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort):
             raise
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(128 + signal.SIGINT) from None
         except click.ClickException as error:
             vars(error)["message"] = say(error.message)
             raise
@@ -89,6 +93,7 @@ def main(assignments: str | None, lang: str | None) -> None:
                 2  wrong usage
                 3  gradekit itself failed: nothing counts against the submission
                 4  bench: this machine has no GPU
+              130  it was interrupted
     """
     if assignments:
         os.environ["GRADEKIT_ASSIGNMENTS"] = assignments  # for every process that takes part
@@ -148,7 +153,7 @@ def start(id: str, folder: Path | None, force: bool, notebook: bool) -> None:
         click.echo(say(f"\nOpen {folder / 'submission.ipynb'}: it explains, and its last cell checks."))
     else:
         own = next(file for file in files if file.stem in ("submission", "answers"))
-        click.echo(say(f"\nRead {folder / 'README.md'}, write {own}, then: gradekit check {folder}"))
+        click.echo(say(f"\nRead {folder / 'README.md'}, write {own}, then: gradekit check {shlex.quote(str(folder))}"))
 
 
 def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
@@ -382,7 +387,7 @@ def release(id: str | None, folder: Path | None, only_check: bool, notebook: boo
     if only_check:
         differences = {assignment.id: releasing.stale(assignment) for assignment in chosen}
         for name, difference in differences.items():
-            click.echo(difference or f"{name}: the starter is what its solution holds")
+            click.echo(difference or f"{name}: starter and handout are up to date")
         raise click.exceptions.Exit(1 if any(differences.values()) else 0)
     for assignment in chosen:
         click.echo("\n".join(map(str, releasing.release(assignment, folder))))

@@ -65,10 +65,18 @@ class LaunchedNames:
     names: tuple[tuple[str, int], ...]
 
 
+TO_THE_SYSTEM = frozenset(
+    {"os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.kill", "os.killpg", "os.remove",
+     "os.rename", "os.rmdir", "signal.pthread_kill", "socket.connect", "subprocess.Popen", "ctypes.dlopen", "open"}
+)  # fmt: skip
+"""What Python's audit hooks call that which a kernel's host code has no need of; of "open", to write."""
+
+
 @dataclass(frozen=True)
 class Explored:
     """What a call compares: see `CallTracer.explored`. `left` are places where a size became something that does
-    not remember (text, a float), each a line and what; `whole` is whether the call came to its end."""
+    not remember (text, a float), or that turned TO_THE_SYSTEM, each a line and what; `whole` is whether the call came
+    to its end."""
 
     origins: Origins
     launches: tuple[LaunchedNames, ...]

@@ -26,7 +26,9 @@ def watch(path: Path, words: Sequence[str], say: Callable[[str], None], *, termi
             seen = _settled(path)
             say(CLEAR if terminal else f"--- {path}, {time.strftime('%H:%M:%S')}\n")
             command = [sys.executable, "-P", "-m", "gradekit", "check", str(path), *words]
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until that process can be broken off
             with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, process_group=0) as check:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
                 try:
                     while not changed(seen, files(path)):
                         time.sleep(PULSE_SECONDS)

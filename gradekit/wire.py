@@ -62,7 +62,7 @@ def receive(sock: socket.socket, cap: int, deadline: float | None = None) -> Any
     other side is silent, and WireError where what it sent is no message, or too long."""
     (length,) = LENGTH.unpack(_exactly(sock, LENGTH.size, deadline))
     if length > cap:
-        raise WireError(f"a message of {length} bytes, where {cap} are allowed")
+        raise WireError(f"a message that is longer than {cap} bytes, or garbled")
     return parse(_exactly(sock, length, deadline))
 
 

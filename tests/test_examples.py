@@ -46,7 +46,7 @@ def test_list_has_own_and_built_in_assignments_in_the_courses_order(course: Path
     assert [line.split()[0] for line in lines[:3]] == ["vector_add", "clamp", "softmax"]
     assert "100 points" in lines[1] and lines[1].endswith(f"[{course / 'assignments'}]")
     assert lines[0].endswith("[built-in]")
-    assert "the starter is what its solution holds" in run("release", "clamp", "--check")
+    assert "starter and handout are up to date" in run("release", "clamp", "--check")
     assert "nothing to mend" in run("lint", "clamp")
 
 

@@ -13,8 +13,8 @@ import re
 import textwrap
 from pathlib import Path
 
-from gradekit.authoring.handout import handout
 from gradekit.causes import Cause
+from gradekit.course.handout import handout
 from gradekit.domain import load
 
 ROOT = Path(__file__).parent.parent

@@ -4,7 +4,6 @@ lint.py            all that reading finds, as sentences with file and line
 python_text.py     what is wrong with a test file, or with the Python beside it, by its syntax tree
 signature.py       a domain from a reference's annotations
 scaffold.py        the files of a new assignment; their texts stand in template/
-handout.py         the table of a handout that says what an entry takes
 commands.py        the commands `gradekit new` and `gradekit lint`
 
 Nothing of an assignment is imported or run here, and neither torch nor Triton is: it takes a fraction of a second.

@@ -27,6 +27,8 @@ def new(id: str, other: str | None, reference: str | None) -> None:
     if not id.isidentifier():
         raise click.UsageError(f"{id!r} cannot be the name of an assignment: its tests and its entry are Python names")
     files = scaffold.like(id, get(other)) if other else _from_reference(id, reference or "")
+    if id in (known := folders()):
+        click.echo(f"note: here, it takes the place of {known[id]}")
     for path in scaffold.write(Path(), files):
         click.echo(f"  {path}")
     for complaint in linted(Path("assignments", id).resolve()):
@@ -40,8 +42,11 @@ def _from_reference(id: str, said: str) -> dict[str, str]:
     from gradekit.authoring.signature import signature
 
     file, _, name = said.partition(":")
-    text = Path(file).read_text(encoding="utf-8")
-    return from_reference(id, signature(text, name or id, _ask), text)
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+        return from_reference(id, signature(text, name or id, _ask), text)
+    except (ValueError, ArithmeticError) as error:
+        raise click.UsageError(f"{file}: {error}") from None
 
 
 def _ask(question: str) -> str:

@@ -9,9 +9,10 @@ from pathlib import Path
 from gradekit import domain
 from gradekit.assignment import Assignment, AssignmentError, load
 from gradekit.authoring import python_text
-from gradekit.authoring.handout import as_shown
 from gradekit.authoring.python_text import Known, Remark
 from gradekit.course import mistakes
+from gradekit.course.handout import as_shown
+from gradekit.course.release import stale
 from gradekit.course.verify import Claim
 from gradekit.schemas import Problem, line_of, located, nearest, problems, read, schema
 
@@ -104,6 +105,7 @@ class _Lint:
         for name, tensor, message in python_text.unknown_kinds(self._entries, self._known.kinds):
             yield Complaint(located(self._domain_file, text, Problem((name, "tensors", tensor, "values"), message)))
 
+
     # --- Python ------------------------------------------------------------------------------------------------------
 
     @functools.cached_property
@@ -146,6 +148,13 @@ class _Lint:
                 yield from _told(path, [tree])
             elif tree is not None:
                 yield from _told(path, _signature(tree, self.assignment.entry, entry))
+        if solution and not isinstance(tree, Remark) and (entry is not None or not self._domain_file.is_file()):
+            try:
+                if stale(self.assignment):
+                    told = f"the starter, or the handout's table, is out of date: gradekit release {self.assignment.id}"
+                    yield Complaint(f"{self.assignment.folder}: {told}")
+            except (AssignmentError, domain.DomainError) as error:
+                yield Complaint(str(error), is_note=True)
 
     # --- mistakes ----------------------------------------------------------------------------------------------------
 

@@ -3,16 +3,18 @@
 import ast
 import json
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, UsageError
-from gradekit.authoring.handout import BEGIN, END, handout
 from gradekit.authoring.python_text import tests as tests_of
 from gradekit.authoring.python_text import titles_and_points
 from gradekit.authoring.signature import Signature
-from gradekit.domain import ANY_DIMENSIONS, load
+from gradekit.course.handout import BEGIN, END, handout
+from gradekit.course.regions import starter
+from gradekit.domain import ANY_DIMENSIONS, DomainError, EntryDomain, load
 
 STAFF = {
     "staff.answer.py": "solution.py", "staff.edits.toml": "mistakes.toml", "staff.more_tests.py": "test_ID_hidden.py"
@@ -24,19 +26,28 @@ MOST, DRAWN = 65536, (300, 60, 12, 6)
 
 
 def write(root: Path, files: Mapping[str, str]) -> list[Path]:
-    """Writes a new assignment's files below `root`, beside others. Raises UsageError where one is there."""
+    """Writes a new assignment's files below `root`, beside others. Raises UsageError where one is there, or the domain
+    makes no sense; then nothing is written."""
     paths = {root / name: text for name, text in files.items()}
     for path in paths:
         if path.exists():
             raise UsageError(f"{path} is there already")
+    entries = {path.parent: _entry(text) for path, text in paths.items() if path.name == "domain.toml"}
     for path, text in paths.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    for path in paths:
-        if path.name == "README.md":
-            (entry, *_) = load(path.with_name("domain.toml")).values()
-            path.write_text(handout(path.read_text(encoding="utf-8"), entry), encoding="utf-8")
+        is_handout = path.name == "README.md" and path.parent in entries
+        path.write_text(handout(text, entries[path.parent]) if is_handout else text, encoding="utf-8")
     return list(paths)
+
+
+def _entry(domain: str) -> EntryDomain:
+    with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as file:
+        file.write(domain)
+        file.flush()
+        try:
+            return next(iter(load(Path(file.name)).values()))
+        except DomainError as error:
+            raise UsageError(str(error).partition(": ")[2]) from None
 
 
 def like(id: str, other: Assignment) -> dict[str, str]:
@@ -64,15 +75,33 @@ def from_reference(id: str, found: Signature, reference: str) -> dict[str, str]:
         "UP_TO": f", up_to={found.up_to}" if found.up_to else "",
         "CLAIM": f", {found.up_to.partition('(')[0]}" if found.up_to else "",
     }  # fmt: skip
-    files = {f"assignments/{id}/reference.py": reference}
+    files = {f"assignments/{id}/reference.py": _needed(reference, found.name)}
     for template in sorted(Path(__file__).with_name("template").glob("*.txt")):
         half = "solutions" if template.stem in STAFF else "assignments"
         name = STAFF.get(template.stem, template.stem).replace("ID", id)
         text = re.sub(r"@(\w+)@", lambda match: words.get(match[1], match[0]), template.read_text(encoding="utf-8"))
         files[f"{half}/{id}/{name}"] = text
+    files[f"assignments/{id}/starter.py"] = starter(files[f"solutions/{id}/solution.py"], words["TITLE"])
     page = f"assignments/{id}/README.md"
     files[page] = files[page].replace("@CHECKS@", _checks(files[f"assignments/{id}/test_{id}.py"]))
     return files
+
+
+def _needed(text: str, name: str) -> str:
+    """A reference's text without functions and classes that `name` does not need: students read what is left."""
+    tree, lines = ast.parse(text), text.splitlines(keepends=True)
+    own = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    names_in = lambda node: {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    needed, new = set[str](), {name}.union(*(names_in(node) for node in tree.body if node not in own))
+    while new := new & {node.name for node in own} - needed:
+        needed |= new
+        new = set[str]().union(*(names_in(node) for node in own if node.name in new))
+    for node in reversed([node for node in own if node.name not in needed]):
+        first = min(part.lineno for part in (node, *node.decorator_list)) - 1
+        while first and not lines[first - 1].partition("#")[0].strip():
+            first -= 1  # a comment above it is about it
+        del lines[first : node.end_lineno]
+    return "".join(lines)
 
 
 def _checks(tests: str) -> str:

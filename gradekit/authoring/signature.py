@@ -7,6 +7,7 @@ equal elements. int and float are numbers, drawn from their default, bool is bot
 """
 
 import ast
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -65,7 +66,9 @@ def signature(text: str, name: str, ask: Ask) -> Signature:
         said = _said(argument.annotation) or ask(f"{argument.arg}: a shape such as [M, N], or int, float or bool")
         found.arguments.append(argument.arg)
         found.takes.append(argument.arg if default is None else f"{argument.arg}={ast.unparse(default)}")
-        value = ast.literal_eval(default) if isinstance(default, (ast.Constant, ast.UnaryOp)) else None
+        value = None
+        with contextlib.suppress(ValueError):  # no literal
+            value = ast.literal_eval(default) if default is not None else None
         if value is None and said.strip() in ("int", "float"):
             number = ask(f"{argument.arg}: a number that calls pass, as its default or as = 1e-5")
             value = _computed(argument.arg, number)["values"][0]
@@ -81,6 +84,8 @@ def signature(text: str, name: str, ask: Ask) -> Signature:
 
 
 def _parameters(function: ast.FunctionDef) -> Iterator[tuple[ast.arg, ast.expr | None]]:
+    if function.args.vararg or function.args.kwonlyargs or function.args.kwarg:
+        raise UsageError(f"{function.name}: calls pass arguments by position: it can have none behind a star")
     arguments = [*function.args.posonlyargs, *function.args.args]
     none: list[ast.expr | None] = [None] * (len(arguments) - len(function.args.defaults))
     defaults = none + function.args.defaults

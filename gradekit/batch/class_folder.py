@@ -33,6 +33,8 @@ from gradekit.request import GradingOptions, new_secret_seed
 
 Loaded = TypeVar("Loaded")
 
+_KEPT = "What is graded is kept: go on with --resume"
+
 
 @dataclass(frozen=True)
 class ClassFolder:
@@ -307,7 +309,10 @@ class GradingSession:
                 lines, todo = ProgressLog(names, firsts, len(fresh), workers, say), {d: self._todo[d] for d in firsts}
                 scheduler.grade(self.grading, todo, workers, lines.graded, lines.measured)
         except pool.ClusterLost as error:
-            raise UsageError(f"{error}. What is graded is kept: go on with --resume") from None
+            raise UsageError(f"{error}. {_KEPT}") from None
+        except KeyboardInterrupt:
+            say(_KEPT)
+            raise
 
     # --- what comes out -----------------------------------------------------------------------------------------------
 

@@ -157,7 +157,7 @@ def _line(group: Sequence[Pair]) -> str:
     for each in group:
         for name, program in zip((each.one, each.other), each.programs, strict=True):
             sides.setdefault(program if pair.is_twin else program[0], {})[one_line(name)] = None
-    names = (", " if len(group) == 1 else " with ").join(map(", ".join, sides.values()))
+    names = (", " if len(group) == 1 else " / ").join(map(", ".join, sides.values()))
     if pair.copied:
         return f"same source   {names}: program, names and comments are the same"
     kind = "same program" if pair.is_twin else f"{pair.score:.2f} alike  "
@@ -165,7 +165,7 @@ def _line(group: Sequence[Pair]) -> str:
         return f"{kind:<12}  {names}: they share {', '.join(pair.evidence)}"
     share = min(each.source for each in group)
     common = [said for said in pair.evidence[2:] if all(said in each.evidence for each in group)]
-    which = "each two" if len(sides) == 1 else "any of one side and one of another"
+    which = "each two" if len(sides) == 1 else "any two that a stroke parts"
     return f"{kind:<12}  {names}: {which} share at least {', '.join([f'{share:.0%} of the source', *common])}"
 
 

@@ -1,7 +1,8 @@
-"""Releases an assignment: makes the starter from the solution, and lays out what students get.
+"""Releases an assignment: makes the starter from the solution and the handout's table from domain.toml, and lays out
+what students get.
 
-A starter is never written by hand. Where a committed one differs from what its solution holds, it is stale, and
-`gradekit release --check` and the course's tests say so.
+Neither is written by hand. Where a committed one differs from what it is made from, it is stale, and `gradekit release
+--check` and the course's tests say so.
 """
 
 import difflib
@@ -9,8 +10,10 @@ import shutil
 from pathlib import Path
 
 from gradekit.assignment import Assignment, AssignmentError
+from gradekit.course.handout import BEGIN, handout
 from gradekit.course.regions import RegionError, starter
 from gradekit.course.worksheet import worksheet
+from gradekit.domain import load as load_domain
 from gradekit.quiz import blank, load
 
 
@@ -34,24 +37,34 @@ def _solution(assignment: Assignment) -> Path:
 
 
 def stale(assignment: Assignment) -> str:
-    """How the committed starter differs from `generated`, as a diff; "" for not. Raises AssignmentError as that."""
-    there = assignment.starter.read_text(encoding="utf-8") if assignment.starter.is_file() else ""
-    names = str(assignment.starter), f"{assignment.starter} as {_solution(assignment)} has it"
-    return "".join(difflib.unified_diff(there.splitlines(True), generated(assignment).splitlines(True), *names))
+    """How committed files differ from what is made, as a diff; "" for not. Raises AssignmentError as `generated`."""
+    diffs: list[str] = []
+    for path, text in _made(assignment).items():
+        there = path.read_text(encoding="utf-8") if path.is_file() else ""
+        diffs += difflib.unified_diff(there.splitlines(True), text.splitlines(True), str(path), f"{path} made anew")
+    return "".join(diffs)
+
+
+def _made(assignment: Assignment) -> dict[Path, str]:
+    """The texts that are made: the starter, and a handout with a table. Raises DomainError for a senseless domain."""
+    made, page = {assignment.starter: generated(assignment)}, assignment.handout
+    if page.is_file() and BEGIN in (text := page.read_text(encoding="utf-8")):
+        made[page] = handout(text, load_domain(assignment.folder / "domain.toml")[assignment.entry])
+    return made
 
 
 def release(assignment: Assignment, folder: Path | None = None) -> list[Path]:
-    """Write the starter into the assignment's own folder, or all that students get into `folder`/<id>; the files.
+    """Write starter and table into the assignment's own folder, or all that students get into `folder`/<id>; the files.
     Raises AssignmentError as `generated`, and OSError."""
-    text = generated(assignment)
+    made = _made(assignment)
     target = assignment.folder if folder is None else folder / assignment.id
     target.mkdir(parents=True, exist_ok=True)
-    copies = [] if folder is None else [path for path in public(assignment) if path != assignment.starter]
+    copies = [] if folder is None else [path for path in public(assignment) if path not in made]
     for path in copies:
         shutil.copyfile(path, target / path.name)
-    new = target / assignment.starter.name
-    new.write_text(text, encoding="utf-8")
-    return [new, *(target / path.name for path in copies)]
+    for path, text in made.items():
+        (target / path.name).write_text(text, encoding="utf-8")
+    return [target / path.name for path in (*made, *copies)]
 
 
 def notebook(assignment: Assignment, folder: Path, source: str = "") -> Path:

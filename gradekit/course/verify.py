@@ -176,7 +176,8 @@ def fails_for(report: Report, test: str, cause: Cause | None) -> str:
         return f"fault: {report.message}"
     if cause is None:
         told = [f'expect = "{check.id.partition("[")[0]} {check.cause.value}"' for check in failed if check.cause]
-        return f"it says no expect; this is what fails: {', or '.join(dict.fromkeys(told)) or 'nothing'}"
+        fails = ", or ".join(dict.fromkeys(told))
+        return f"it says no expect; what fails: {fails}" if told else "no check fails with it"
     if not checks:
         return f"there is no check {test}"
     if any(cause in (check.cause, check.details.get("observed_cause")) for check in failed):

@@ -251,6 +251,7 @@ class FurtherInputs:
                 for line, own in sorted(ways.items(), key=lambda one: one[0] or 0)
             ],
             "unfollowed": _told([*self._text.unfollowed(lost), *sorted(opaque), *few]),
+            "asked": _told(sorted(self._host.branches.asked)),
         }
         return {name: told for name, told in data.items() if told}
 

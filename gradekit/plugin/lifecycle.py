@@ -200,7 +200,9 @@ class GradingPlugin:
         notes = [f'Only the checks that match "{keyword}" were run.'] if keyword else []
         if profile.name == "quick":
             notes.append(f"A quick look: at most {profile.examples} examples for each check.")
-        return notes
+        ledgers = (check.details.get("coverage", {}).get("branches", {}) for check in self.run.checks)
+        asked = dict.fromkeys((way["line"], way["what"]) for one in ledgers for way in one.get("asked", ()))
+        return [*notes, *(f"line {line} turned to the system ({what})" for line, what in asked)]
 
 
 def _as_pytest_says(report: pytest.TestReport, check: Check, item: pytest.Item) -> None:

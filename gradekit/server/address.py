@@ -69,7 +69,8 @@ def installation() -> str:
     early = {name: value for name, value in os.environ.items() if name.startswith(READ_EARLY)}
     path = search_path()
     installed = [_installed(part) for part in path if part.endswith("-packages")]
-    facts = [sys.executable, sys.version, str(sys.flags), sys.warnoptions, path, installed, limits()]
+    flags = str(sys.flags).replace(f"safe_path={sys.flags.safe_path}", "")  # which `search_path` makes up for
+    facts = [sys.executable, sys.version, flags, sys.warnoptions, path, installed, limits()]
     own = [[str(file), *_changed(str(file))] for file in sorted(PACKAGE.rglob("*.py"))]
     return hashlib.sha256(json.dumps([facts, own, sorted(early.items())]).encode()).hexdigest()[:16]
 

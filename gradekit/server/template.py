@@ -122,7 +122,7 @@ def _ran(module: str, arguments: list[str]) -> int:
     except SystemExit as stop:
         code = stop.code or 0
     except KeyboardInterrupt:  # before click takes it
-        code = 1
+        code = 128 + signal.SIGINT
     except BaseException:  # noqa: BLE001  (as a Python that ends with it)
         sys.excepthook(*sys.exc_info())
         code = 1

@@ -24,18 +24,13 @@ from typing import Any
 import torch
 from triton import KernelInterface
 
+from gradekit.origins import TO_THE_SYSTEM
 from gradekit.tracer.errors import ReadsValues, Refusal, TimeUp, line_of, refusal
 
 MODULE = "submission"
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 NEEDED = (*SCOPES, ast.Import, ast.ImportFrom)
 
-
-TO_THE_SYSTEM = frozenset(
-    {"os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.kill", "os.killpg", "os.remove",
-     "os.rename", "os.rmdir", "signal.pthread_kill", "socket.connect", "subprocess.Popen", "ctypes.dlopen"}
-)  # fmt: skip
-"""What Python's audit hooks call that which a kernel's host code has no need of."""
 
 _MOST_NOTED = 20  # of what a file asks of the system
 _OF_PACKAGES = re.compile(rf"^<frozen|-packages/|^{re.escape(str(Path(__file__).parents[1]))}/")
@@ -47,11 +42,13 @@ class LoadedModule:
 
     `missing` has, for a name that a left-out statement would have defined, the note on the failure behind it; `names`
     are all that the submission defines itself. `accepted` is the function that was last called, how many arguments it
-    took, and which of them by name. `calling` says how entries take arguments, as `gradekit.sandbox.Tracer` has it.
+    took, and which of them by name. `asked` is what has turned to the system: line, event, words. `calling` says how
+    entries take arguments, as `gradekit.sandbox.Tracer` has it.
     """
 
     module: types.ModuleType
     path: str
+    asked: list[tuple[int, str, str]]
     notes: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
@@ -82,31 +79,30 @@ def load(text: str, directory: Path) -> LoadedModule:
     module = types.ModuleType(MODULE)
     module.__file__ = path
     sys.modules[MODULE] = module
-    loaded = LoadedModule(module, path, names=[name for statement in tree.body for name in _assigned(statement)])
+    names = [name for statement in tree.body for name in _assigned(statement)]
+    loaded = LoadedModule(module, path, _asked_by(path), names=names)
     flags = _future_flags(tree)
-    asked = _asked_by(path)
-    asked.clear()
+    loaded.asked.clear()
     for statement in tree.body:
         _run(statement, loaded, flags)
-    loaded.notes += dict.fromkeys(asked)
+    loaded.notes += dict.fromkeys(f"line {line} turned to the system ({what})" for line, _, what in loaded.asked)
     return loaded
 
 
 @functools.cache
-def _asked_by(path: str) -> list[str]:
+def _asked_by(path: str) -> list[tuple[int, str, str]]:
     """What the file `path` asks of the system from now on; what imports and packages ask for is not its own."""
-    asked: list[str] = []
+    asked: list[tuple[int, str, str]] = []
 
     def hook(event: str, given: tuple[Any, ...]) -> None:
-        is_written = event == "open" and given[2] & (os.O_WRONLY | os.O_RDWR)
-        if event not in TO_THE_SYSTEM and not is_written or len(asked) == _MOST_NOTED:
+        is_read = event == "open" and not given[2] & (os.O_WRONLY | os.O_RDWR)
+        if event not in TO_THE_SYSTEM or is_read or len(asked) == _MOST_NOTED:
             return
         frame = sys._getframe(1)
         while frame.f_back and frame.f_code.co_filename != path and not _OF_PACKAGES.search(frame.f_code.co_filename):
             frame = frame.f_back
         if frame.f_code.co_filename == path:
-            what = f"{event} {given[0]!r}, to write" if is_written else event
-            asked.append(f"line {frame.f_lineno} turned to the system ({what})")
+            asked.append((frame.f_lineno, event, f"open {given[0]!r}, to write" if event == "open" else event))
 
     sys.addaudithook(hook)  # for good: there is no way to take one back
     return asked

@@ -137,12 +137,14 @@ class CallTracer:
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
         exploring, whole = Exploring(self.recorder, self.mask), False
+        loaded.asked.clear()
         with self._one_call(), contextlib.suppress(Exception):  # more fails where kernels give nothing
             self._followed(exploring, function, args, inputs, values, wanted)
             whole = True
         table = exploring.table
         origins = Origins(tuple(tuple(term) for term in table.terms), tuple(table.conditions))
-        return Explored(origins, tuple(exploring.launched), tuple(table.left), whole)
+        left = dict.fromkeys([*table.left, *(asked[:2] for asked in loaded.asked)])
+        return Explored(origins, tuple(exploring.launched), tuple(left), whole)
 
     def instructions(self, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> int:
         """How many instructions of the submission a call executes, without its kernels; 0 for one that fails. Raises

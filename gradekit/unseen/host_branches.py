@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradekit.inputs.layouts import is_row_major, row_major
-from gradekit.origins import Condition, Explored, Origins
+from gradekit.origins import TO_THE_SYSTEM, Condition, Explored, Origins
 from gradekit.program import Argument, Scalar, View
 from gradekit.prove.host_terms import Leaf, described, holds, leaves_in, polynomials, variable
 from gradekit.prove.terms import Term
@@ -237,7 +237,7 @@ class HostBranches:
     tensors lie; `laid_out` are their ways with each tensor and how it lies, of calls whose strides count: they matter
     where layouts decide (`by_layout`);
     `lost` are lines at which a size became something else, such as text, and `opaque` conditions on numbers whose
-    origin was lost: a line, and what."""
+    origin was lost: a line, and what; `asked` are lines that turned to the system, and how."""
 
     explore: Explore
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -250,6 +250,7 @@ class HostBranches:
     _paths: dict[Kind, list[Path]] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
     opaque: set[tuple[int, str]] = field(default_factory=set)
+    asked: set[tuple[int, str]] = field(default_factory=set)
     _path_of: dict[str, Path] = field(default_factory=dict)
 
     def look_at(self, forms: Sequence[TracedForm]) -> list[Path]:
@@ -296,7 +297,8 @@ class HostBranches:
                 known += [path] if path is not None else []
             if path is None:
                 return None
-            self.lost.update(line for line, _ in path.explored.left)
+            for line, what in path.explored.left:
+                self.asked.add((line, what)) if what in TO_THE_SYSTEM else self.lost.add(line)
             self.opaque |= path.opaque
             self._path_of[form.key] = path
         return self._path_of[form.key]

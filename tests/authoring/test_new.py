@@ -10,6 +10,7 @@ from gradekit.assignment import UsageError, load
 from gradekit.authoring.lint import lint
 from gradekit.authoring.signature import signature
 from gradekit.cli import main
+from gradekit.course.release import stale
 from gradekit.domain import load as domain_of
 from gradekit.findings import Cause, Outcome
 from tests.beside import beside
@@ -140,6 +141,42 @@ def test_what_annotations_leave_out_is_asked_for() -> None:
 def test_a_reference_that_cannot_be_read_is_told(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         signature(text, "f", asked)
+
+
+@pytest.mark.parametrize(("signature", "told"), [
+    ('x: "int32 [M, N] 0..B", n: int = 3) -> "int32 [M, B]"', "f.sizes.B stands in the result's shape alone"),
+    ('x: "[M, N+]") -> "[M]"', "'N+' is no expression"),
+    ('x: "[M] if Z > 3") -> "[M]"', "'Z' in 'Z > 3', which is no size"),
+    ('x: "[M]", y: "[M] or None", z: "[M]") -> "[M]"', "a tensor that must be there comes after it"),
+    ('x: "[M]", n: int = -(-a)) -> "[M]"', "the reference does not say n: a number"),
+    ('x: "[M]", n: "= 1 // 0") -> "[M]"', "division or modulo by zero"),
+    ('x: "[M]", *, n: int = 3) -> "[M]"', "calls pass arguments by position"),
+    ('\udcff) -> "[M]"', "'utf-8' codec can't decode byte 0xff"),
+])
+def test_an_authors_mistake_is_told_as_wrong_usage_and_leaves_no_file(signature: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "ref.py").write_bytes(f"def f({signature}: ...\n".encode("utf-8", "surrogateescape"))
+    with contextlib.chdir(tmp_path):
+        result = CliRunner().invoke(main, ["new", "f", "--reference", "ref.py:f"])
+    assert result.exit_code == 2 and told in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["ref.py"]
+
+
+def test_students_get_of_a_references_file_what_the_reference_needs(tmp_path: Path) -> None:
+    kept = 'import torch\n\nTWO = 2\n\n\ndef half(x):\n    return x / TWO\n\n\ndef f(x: "[N]") -> "[N]":\n    return half(x)\n'
+    others = "\n\n# that of another assignment\n@torch.no_grad()\ndef g(x):\n    return Also\n\n\nclass Also: ...\n"
+    (tmp_path / "own.py").write_text(kept.replace("\n\n\ndef f", f"{others}\n\ndef f") + others.replace("g(", "h("))
+    new(tmp_path, "f", "--reference", str(tmp_path / "own.py"))
+    assert (tmp_path / "assignments" / "f" / "reference.py").read_text() == kept
+
+
+def test_a_new_assignment_that_stands_in_the_place_of_another_says_so(tmp_path: Path) -> None:
+    assert "note: here, it takes the place of " in new(tmp_path, "softmax", "--like", "vector_add")
+    assert "takes the place" not in new(tmp_path, "row_weights", "--like", "vector_add")
+
+
+def test_the_starter_of_a_new_assignment_is_what_its_solution_holds(tmp_path: Path) -> None:
+    new(tmp_path, "kept", "--reference", f"{tmp_path / 'refs.py'}:kept")
+    assert stale(load(tmp_path / "assignments" / "kept")) == ""
 
 
 def test_a_summary_ends_with_one_full_stop_where_it_is_a_sentence(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 import gradekit
 from gradekit.assignment import Assignment, discover, load
 from gradekit.authoring import python_text
-from gradekit.authoring.handout import as_shown
 from gradekit.cli import main
+from gradekit.course.handout import as_shown
 from gradekit.findings import Kind, Outcome
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.value_kinds import PROFILES, WHOLE

@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from gradekit.assignment import Assignment, AssignmentError, UsageError, discover, get
+from gradekit.authoring.lint import lint
 from gradekit.cli import main
 from gradekit.course import attempts
+from gradekit.course.handout import BEGIN, END
 from gradekit.course.regions import RegionError, starter
 from gradekit.course.release import generated, release, stale
 from gradekit.course.start import start
@@ -58,6 +60,27 @@ def test_a_starter_that_differs_from_its_solution_is_shown_as_a_diff(copy: Assig
     assert "+    raise NotImplementedError\n" in stale(copy)
 
 
+def test_a_handouts_table_is_made_anew_from_the_domain(copy: Assignment, tmp_path: Path) -> None:
+    """Students are promised the sizes that the tests draw"""
+    domain = '[f]\narguments = ["x"]\nresult = { shape = ["N"], dtype = "float32" }\n[f.sizes]\nN = { most = 4096, drawn = 60 }\n'
+    (copy.folder / "domain.toml").write_text(domain + '[f.tensors.x]\nshape = ["N"]\ndtype = "float32"\n')
+    copy.handout.write_text(f"# Copy\n\n{BEGIN}\nN: 1 to 65536.\n{END}\n")
+    assert "-N: 1 to 65536.\n" in stale(copy)
+    said = f"{copy.folder}: the starter, or the handout's table, is out of date: gradekit release copy"
+    assert said in [complaint.text for complaint in lint(copy.folder)]
+    release(copy, tmp_path / "course")
+    assert "\nN: 1 to 4096." in (tmp_path / "course" / "copy" / "README.md").read_text()
+    release(copy)
+    assert stale(copy) == "" and said not in [complaint.text for complaint in lint(copy.folder)]
+
+
+def test_lint_notes_a_solution_of_which_no_starter_can_be_made(copy: Assignment) -> None:
+    assert copy.solution
+    copy.solution.write_text('"""D."""\n\n\ndef f(x):\n    return x\n')
+    (told,) = (complaint for complaint in lint(copy.folder) if "marks no region" in complaint.text)
+    assert told.is_note and told.text.startswith(str(copy.solution))
+
+
 def test_without_the_staffs_folder_there_is_nothing_to_release(copy: Assignment) -> None:
     (copy.folder.parent.parent / "solutions").rename(copy.folder / "elsewhere")
     with pytest.raises(AssignmentError, match="by the staff"):
@@ -76,7 +99,7 @@ def test_the_command_checks_and_releases(copy: Assignment) -> None:
     assert (before.exit_code, "-old" in before.output) == (1, True)
     assert CliRunner().invoke(main, ["release", "copy"]).exit_code == 0
     after = CliRunner().invoke(main, ["release", "copy", "--check"])
-    assert (after.exit_code, after.output) == (0, "copy: the starter is what its solution holds\n")
+    assert (after.exit_code, after.output) == (0, "copy: starter and handout are up to date\n")
 
 
 def test_a_release_has_a_notebook_where_it_is_asked_for_which_installs_what_the_course_names(copy: Assignment, tmp_path: Path) -> None:

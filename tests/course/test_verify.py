@@ -167,7 +167,7 @@ def nothing() -> tuple[str, str]:
 
 def test_a_mistake_that_expects_nothing_is_told_what_fails() -> None:
     told = fails_for(report(PASSED, FAILED), "", None)
-    assert told == f'it says no expect; this is what fails: expect = "{FAILED.id} {FAILED.cause}"'
+    assert told == f'it says no expect; what fails: expect = "{FAILED.id} {FAILED.cause}"'
     assert fails_for(report(PASSED), "", None).endswith("fails: nothing")
 
 
@@ -180,7 +180,7 @@ def test_what_is_told_to_expect_is_what_the_claim_will_find(softmax: Assignment)
         return report(check("test_a", Outcome.FAILED, cause=cause))
 
     (claim,) = [one for one in claims(softmax, grade) if one.subject == "edit"]
-    assert tried(claim).problem == 'it says no expect; this is what fails: expect = "test_a race"'
+    assert tried(claim).problem == 'it says no expect; what fails: expect = "test_a race"'
 
 
 def test_the_table_shows_what_is_wrong_below_its_row() -> None:

@@ -25,7 +25,9 @@ class Watch:
 
     def __init__(self, path: Path, environment: dict[str, str]) -> None:
         command = [sys.executable, "-P", "-u", "-m", "gradekit", "watch", str(path), "-a", "vector_add", "--quick"]
-        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         self.said = ""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -72,6 +74,30 @@ def test_each_save_is_checked_and_what_is_stale_is_broken_off(environment: dict[
     file.write_text(SLOW)
     watch.until(lambda said: said.count("--- ") > begun)
     assert watch.end() == 0
+
+
+def test_a_check_that_is_broken_off_says_nothing(environment: dict[str, str], tmp_path: Path) -> None:
+    """Neither while it imports nor later"""
+    file = tmp_path / "submission.py"
+    file.write_text(SLOW)
+    watch = Watch(file, environment)
+    for number in range(8):
+        watch.until(lambda said, number=number: said.count("--- ") == number + 1)
+        time.sleep(0.05 * number)
+        file.write_text(f"{SLOW}# {number}\n")
+    file.write_text("def mul(x, y): ...\n")
+    watch.until(lambda said: "It defines mul" in said)
+    assert watch.end() == 0
+    said = watch.said.splitlines()
+    begun = max(number for number, line in enumerate(said) if line.startswith("--- "))
+    assert all(line.startswith("--- ") for line in said[:begun] if line.strip())
+
+
+def test_a_server_that_watching_started_is_this_installations(environment: dict[str, str]) -> None:
+    """`watch` runs checks with -P, and a user types none"""
+    asks = ["-c", "from gradekit.server import address; print(address.installation())"]
+    names = {subprocess.check_output([sys.executable, *flags, *asks], env=environment) for flags in ((), ("-P",))}
+    assert len(names) == 1
 
 
 def test_a_file_that_is_gone_is_waited_for(tmp_path: Path) -> None:
