@@ -75,8 +75,8 @@ def write_handout_gallery(app: Sphinx) -> None:
 
 
 def write_messages(app: Sphinx) -> None:
-    """The page that `gradekit messages` prints."""
-    from gradekit.report import messages
+    """The page that tools/messages.py prints."""
+    from tools import messages
 
     HANDOUTS.parent.joinpath("messages.md").write_text(messages.page(), encoding="utf-8")
 

@@ -106,14 +106,6 @@ def main(assignments: str | None, lang: str | None) -> None:
         os.environ.setdefault("GRADEKIT_DOCS", docs)
 
 
-@main.command()
-def messages() -> None:
-    """Print every fixed sentence that a student may read, as Markdown: for those who review or translate them."""
-    from gradekit.report import messages as table
-
-    click.echo(table.page(), nl=False)
-
-
 @main.command("list")
 def list_() -> None:
     """List the assignments in the order of learning: points, what they are about, and how far you are.

@@ -8,9 +8,9 @@ import pyphen
 import pytest
 
 from gradekit.causes import Cause
-from gradekit.report import messages
-from gradekit.report.messages import ROOMS, sentences
 from gradekit.tracer.hints import HINTS
+from tools import messages
+from tools.messages import ROOMS, sentences
 
 ROOT = Path(__file__).parents[1]
 SYLLABLES = pyphen.Pyphen(lang="en_US")

@@ -1,6 +1,6 @@
 """What a reader sees in another language than English, translated at the edge, when all is said.
 
-Records stay English and equal. In translations/<language>.toml each English template (those that `gradekit messages`
+Records stay English and equal. In translations/<language>.toml each English template (those that `tools/messages.py`
 prints, and the words of pages and terminals) has its translation. What is said is matched against the templates, and
 the translation is filled with the same values; values that are sentences themselves are translated in turn.
 """

@@ -26,10 +26,10 @@ from gradekit.report import (
     translation,
 )
 from gradekit.report.grade import grade
-from gradekit.report.messages import ROOMS, sentences
 from gradekit.request import GradingOptions
 from gradekit.submission.syntax import SourceError, parse
 from gradekit.tracer.hints import HINTS
+from tools.messages import ROOMS, sentences
 
 from .samples import FAILED, PASSED
 from .samples import record as sample
@@ -48,7 +48,7 @@ GRAMMAR = {  # what English alone says twice: "word{2}" for one word or several,
 
 
 def templates() -> set[str]:
-    """Every template that `gradekit messages` prints."""
+    """Every template that tools/messages.py prints."""
     causes = [said for cause in Cause for said in (cause.meaning, cause.hint) if said]
     in_code = [said.strip() for room in ROOMS for row in sentences(room) for said in row]
     return {*causes, *(advice for _, advice in HINTS), *in_code}

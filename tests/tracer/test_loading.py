@@ -11,6 +11,7 @@ from gradekit.sandbox import TraceError, Tracer
 from gradekit.tracer import child
 from gradekit.tracer.child import Output
 from gradekit.tracer.errors import TimeUp
+from tests.graded import record_of
 
 from .helpers import X, kinds, refused, submission, traced
 from .styles import Text
@@ -60,6 +61,19 @@ def test_what_runs_without_values_or_is_for_other_times_is_not_noted(experiment:
 ])
 def test_what_turns_to_the_system_is_noted(statement: str, told: str) -> None:
     assert any(f" turned to the system ({told})" in note for note in notes(f"{ENTRY}{statement}\n"))
+
+
+@pytest.mark.sample(1)
+def test_what_turns_to_the_system_in_a_call_is_noted_as_well(tmp_path: Path) -> None:
+    """Also where the result is right and what was asked for is refused"""
+    statements = "    import os, subprocess\n    os.system('touch here')\n    try:\n        open('there', 'w')\n        subprocess.run(['ls'])\n    except OSError:\n        pass\n"
+    text = (Path(__file__).parents[2] / "solutions/vector_add/solution.py").read_text()
+    at = text.index("    out = torch.empty(")
+    line = text[:at].count("\n") + 2
+    record = record_of("vector_add", text[:at] + statements + text[at:], tmp_path, profile="default", keyword="contiguous")
+    assert record["score"]["earned"] == record["score"]["possible"] > 0
+    asked = [note for note in record["notes"] if " turned to the system (" in note]
+    assert asked[:2] == [f"line {line} turned to the system (os.system)", f"line {line + 2} turned to the system (open)"]
 
 
 @pytest.mark.parametrize("statement", [

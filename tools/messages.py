@@ -1,5 +1,10 @@
-"""All fixed sentences that a student may read, as one page of Markdown: what `gradekit messages` prints. They are read
-from gradekit's source and tables of words and idioms; what varies in them is {1}, {2} ..., and $name in idioms."""
+"""Prints all fixed sentences that a student may read, as one page of Markdown, for those who review or translate them.
+
+    python tools/messages.py
+
+They are read from gradekit's source and tables of words and idioms; what varies in them is {1}, {2} ..., and $name in
+idioms.
+"""
 
 import ast
 import functools
@@ -14,7 +19,7 @@ from gradekit.assignment import discover
 from gradekit.causes import Cause
 from gradekit.tracer.hints import HINTS
 
-ROOMS: dict[str, str] = tomllib.loads(Path(__file__).with_name("rooms.toml").read_text(encoding="utf-8"))["headings"]
+ROOMS: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["headings"]
 """By room of the source, the heading of its sentences."""
 
 LEAST_WORDS = 3  # shorter texts are parts of sentences
@@ -24,7 +29,7 @@ _FOR_STAFF = {
 }  # fmt: skip
 """What is raised with these is no student's, but in the tracer, where it is told as an exception of the host's code."""
 
-_LEFT_OUT = {"report/messages.py", "tracer/hints.py", "plugin/hooks.py"}
+_LEFT_OUT = {"tracer/hints.py", "plugin/hooks.py"}
 """Files whose texts are on the page already, or are for those who run pytest."""
 
 _HELP = {"help", "metavar"}  # keywords of options, which --help shows in English
@@ -132,3 +137,7 @@ def _cell(text: str) -> str:
 def _escaped(text: str) -> str:
     pieces = text.split("`")
     return "`".join(piece if n % 2 else re.sub(r"[\[\]*_<{]", r"\\\g<0>", piece) for n, piece in enumerate(pieces))
+
+
+if __name__ == "__main__":
+    print(page(), end="")
