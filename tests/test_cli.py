@@ -91,6 +91,23 @@ Read softmax/README.md, write softmax/submission.py, then: gradekit check softma
     )
 
 
+def test_what_start_says_to_type_can_be_typed(course: Path) -> None:
+    assert run("start", "softmax", "my folder").output.endswith("then: gradekit check 'my folder'\n")
+
+
+def test_an_interrupted_command_says_nothing_and_has_an_exit_code_of_its_own(
+    course: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No script takes it for a submission that failed"""
+
+    def check(*_: Any, **__: Any) -> Report:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gradekit.checking.check", check)
+    result = run("check", "a.py")
+    assert (result.exit_code, result.output) == (130, "")
+
+
 # --- check ------------------------------------------------------------------------------------------------------------
 
 

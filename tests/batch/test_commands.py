@@ -69,6 +69,15 @@ def test_a_policy_that_cannot_be_read_is_not_kept(root: Path) -> None:
     assert [path.name for path in (root / "out").iterdir()] == ["class.db"]
 
 
+def test_ctrl_c_says_how_to_go_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def grade(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gradekit.batch.scheduler.grade", grade)
+    done = CliRunner().invoke(main, [word.replace("ROOT", str(root)) for word in GRADE])
+    assert done.exit_code == 130 and done.output.endswith("\nWhat is graded is kept: go on with --resume\n")
+
+
 def test_what_is_odd_about_the_class_is_said_before_it_is_graded(root: Path) -> None:
     from gradekit.batch.class_folder import ClassFolder, GradingSession
 
