@@ -153,7 +153,7 @@ class _Lint:
                 if stale(self.assignment):
                     told = f"the starter, or the handout's table, is out of date: gradekit release {self.assignment.id}"
                     yield Complaint(f"{self.assignment.folder}: {told}")
-            except (AssignmentError, domain.DomainError) as error:
+            except AssignmentError as error:
                 yield Complaint(str(error), is_note=True)
 
     # --- mistakes ----------------------------------------------------------------------------------------------------

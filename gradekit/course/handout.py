@@ -30,7 +30,7 @@ def handout(text: str, entry: EntryDomain) -> str:
 
 def as_shown(path: Path) -> str:
     """The text of the handout at `path` as a page shows it, on one line; "" where there is none."""
-    return " ".join(re.sub("[*`]", "", path.read_text(encoding="utf-8")).split()) if path.is_file() else ""
+    return " ".join(re.sub("[*`]", "", path.read_text("utf-8", "replace")).split()) if path.is_file() else ""
 
 
 def _called(entry: EntryDomain) -> list[str]:

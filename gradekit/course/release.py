@@ -13,6 +13,7 @@ from gradekit.assignment import Assignment, AssignmentError
 from gradekit.course.handout import BEGIN, handout
 from gradekit.course.regions import RegionError, starter
 from gradekit.course.worksheet import worksheet
+from gradekit.domain import DomainError
 from gradekit.domain import load as load_domain
 from gradekit.quiz import blank, load
 
@@ -23,11 +24,18 @@ def generated(assignment: Assignment) -> str:
     if assignment.is_quiz:
         return blank(assignment.id, assignment.title, load(assignment))
     try:
-        return starter(path.read_text(encoding="utf-8"), assignment.title)
-    except OSError as error:
-        raise AssignmentError(f"{path} cannot be opened: {error.strerror}") from None
+        return starter(_text(path), assignment.title)
     except RegionError as error:
         raise AssignmentError(f"{path}: {error}") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise AssignmentError(f"{path} cannot be opened: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise AssignmentError(f"{path} is not UTF-8") from None
 
 
 def _solution(assignment: Assignment) -> Path:
@@ -40,16 +48,19 @@ def stale(assignment: Assignment) -> str:
     """How committed files differ from what is made, as a diff; "" for not. Raises AssignmentError as `generated`."""
     diffs: list[str] = []
     for path, text in _made(assignment).items():
-        there = path.read_text(encoding="utf-8") if path.is_file() else ""
+        there = _text(path) if path.is_file() else ""
         diffs += difflib.unified_diff(there.splitlines(True), text.splitlines(True), str(path), f"{path} made anew")
     return "".join(diffs)
 
 
 def _made(assignment: Assignment) -> dict[Path, str]:
-    """The texts that are made: the starter, and a handout with a table. Raises DomainError for a senseless domain."""
+    """The texts that are made: the starter, and a handout with a table. Raises AssignmentError as `generated`."""
     made, page = {assignment.starter: generated(assignment)}, assignment.handout
-    if page.is_file() and BEGIN in (text := page.read_text(encoding="utf-8")):
-        made[page] = handout(text, load_domain(assignment.folder / "domain.toml")[assignment.entry])
+    if page.is_file() and BEGIN in (text := _text(page)):
+        try:
+            made[page] = handout(text, load_domain(assignment.folder / "domain.toml")[assignment.entry])
+        except (DomainError, KeyError) as error:
+            raise AssignmentError(str(error)) from None
     return made
 
 

@@ -74,6 +74,17 @@ def test_a_handouts_table_is_made_anew_from_the_domain(copy: Assignment, tmp_pat
     assert stale(copy) == "" and said not in [complaint.text for complaint in lint(copy.folder)]
 
 
+@pytest.mark.parametrize(("file", "content", "told"), [
+    ("README.md", f"{BEGIN}{END}\xff", "README.md is not UTF-8"), ("README.md", f"{BEGIN}{END}", "domain.toml cannot be opened"),
+    ("../../solutions/copy/solution.py", "\xff", "solution.py is not UTF-8"),
+])
+def test_an_authors_mistake_is_wrong_usage_of_release(copy: Assignment, file: str, content: str, told: str) -> None:
+    (copy.folder / file).write_bytes(content.encode("latin-1"))
+    done = CliRunner().invoke(main, ["release", "copy"])
+    assert done.exit_code == 2 and told in done.output
+    assert CliRunner().invoke(main, ["lint", "copy"]).exit_code == 1
+
+
 def test_lint_notes_a_solution_of_which_no_starter_can_be_made(copy: Assignment) -> None:
     assert copy.solution
     copy.solution.write_text('"""D."""\n\n\ndef f(x):\n    return x\n')
