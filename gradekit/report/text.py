@@ -72,6 +72,7 @@ def scored(earned: float, possible: float, pending: float) -> str:
 def described(given: Mapping[str, Any]) -> str:
     """An input of a counterexample in one line, what is ordinary left out: "x: float32 [1, 33], strides (66, 2)"."""
     name = one_line(str(given["name"]))
+    name = say(name) if " " in name else name  # a parameter has no blanks, and keeps its name
     if "dtype" not in given:
         return f"{name} = {one_line(str(given.get('value')))}"
     shape, stride = list(given["shape"]), given.get("stride")

@@ -109,8 +109,7 @@ def table(language: str) -> dict[str, str]:
 
 @functools.cache
 def _templates(language: str) -> list[_Template]:
-    """Those with holes: first what ends in brackets, then those that begin with words or a number, and of these the
-    longest."""
+    """Those with holes: first what ends in an edit, then what begins with words or a number; of these the longest."""
     found = {english: _template(english, said) for english, said in table(language).items() if _HOLE.search(english)}
     length = {english: len("".join(template.pieces)) for english, template in found.items()}
     order = sorted(found, key=lambda one: (not one.endswith("right)"), bool(_OPEN.match(one)), -length[one]))

@@ -109,7 +109,7 @@ def _not_compiled(error: CompilationError | PassesFailed, path: str) -> Refusal:
     places = [place for place in (_place(link, path) for link in chain) if place is not None]
     kernel, line = places[-1] if places else ("the kernel", launched)
     said = next((link.error_message for link in reversed(chain) if link.error_message), _failed_assertion(error))
-    message = f"Triton cannot compile `{kernel}`: {_unwrapped(said)}"
+    message = ": ".join([f"Triton cannot compile `{kernel}`", _unwrapped(said)])
     if more := _explained(chain[-1], said, line):
         message = f"{message.rstrip('. ')}. {more}"
     return Refusal(COMPILATION, _with_hint(message), line, "\n\n".join(str(link) for link in chain))

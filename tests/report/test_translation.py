@@ -180,6 +180,31 @@ def test_what_no_template_says_stays_as_it_is(language: str) -> None:
         assert translation.say(said) == said
 
 
+def test_an_input_that_no_parameter_names_is_named_in_the_readers_language(language: str) -> None:
+    given = {"dtype": "float32", "shape": [1]}
+    assert translation.english(text.described({"name": "the gradient of the result", **given})) == []
+    assert text.described({"name": "rows", **given}) == "rows: float32 [1]"
+
+
+def test_what_triton_says_stays_as_it_is_and_what_stands_around_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "AssertionError: Loop-carried variable count has initial type int32 but is re-assigned to uint32 in loop! "
+    said += "Please make sure that the type stays consistent."
+    monkeypatch.setenv(translation.VARIABLE, "de")
+    wanted = f"Triton kann `k` nicht übersetzen: {said} `count` beginnt in Zeile 8: `count = 0`."
+    assert translation.say(f"Triton cannot compile `k`: {said} `count` begins on line 8: `count = 0`.") == wanted
+
+
+def test_a_chinese_sentence_that_begins_with_a_name_keeps_it_and_an_edit_stands_behind_its_advice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(translation.VARIABLE, "zh")
+    said = "No kernel of kv_cache_update has stored to the argument that it must write: store there, not to a copy."
+    assert translation.say(said).startswith("kv_cache_update 的 kernel")
+    hint = "multiply each index by the stride of its dimension: `x_stride` is missing as a factor of `offs`"
+    tried = " (with line 9 as `y = offs * x_stride`, this example and others are right)"
+    assert translation.say(hint + tried).startswith(translation.say(hint) + "（第 9 行")
+
+
 def test_values_that_are_sentences_are_translated_too_and_code_never(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(translation.VARIABLE, "de")
     said = "There are two mistakes. Line 4 saves `of`, and line 5 takes it for `the`. With that put right, there is another: "
