@@ -105,8 +105,7 @@ class Draws:
         return tuple(found)
 
     def design(self, strength: int = 2, part: int = 0, of: int = 1) -> tuple[covering.Row, ...]:
-        """The rows of the covering design, those with small tensors first; of one that has as many parts as a factor
-        more has levels, those of one `part`."""
+        """The rows of the covering design, those with small tensors first; or one `part` `of` so many that share it."""
         return tuple(row for row in _design(self, strength, of) if row.get(PART, part) == part)
 
     def call(self, row: covering.Row, turn: int, variants: Mapping[str, int] | None = None) -> tuple[Call, list[int]]:

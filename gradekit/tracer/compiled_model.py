@@ -58,13 +58,9 @@ def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: 
         error = seen.compile(Model(function, values[0]), values)
         checks = {name: _opcheck(seen.called, name, values) for name in OPCHECKS} if seen.called else {}
         # a machine that cannot compile a model of nothing but torch is no fault of the submission
-        if error and (unavailable := _Seen().compile(Model(_relu, values[0]), values[:1])):
+        if error and (unavailable := _Seen().compile(Model(torch.relu, values[0]), values[:1])):
             return _Seen().as_data() | {"error": "", "checks": encode({}), "unavailable": unavailable}
     return seen.as_data() | {"error": error, "checks": encode(checks), "unavailable": ""}
-
-
-def _relu(first: torch.Tensor) -> torch.Tensor:
-    return first.relu()
 
 
 class _Seen:

@@ -186,8 +186,7 @@ class Stretch:
         within = self._within_work()
         if self._is_too_much or (length > 2 * within and within < 2 * self.reached):
             # programs that share a sum meet in atomics, or a launch after them: none would be run alone
-            is_shared = not self.form.wanted and not _outer(self.draws, self.name)
-            if self.lengths or self.other != Limit.OTHERS[0] or is_shared:
+            if self.lengths or self.other != Limit.OTHERS[0] or not (self.form.wanted or _outer(self.draws, self.name)):
                 return None
             length, self._is_over = end, True
         elif length > 2 * within:
