@@ -184,10 +184,10 @@ def _leave_behind(module: str, tracing: socket.socket, where: Path) -> None:
 
 def _why_not(where: Path) -> dict[str, object]:
     """Why nothing is to be left behind at `where` by this grader, if so."""
-    if _exit_code[0] not in (0, 1):
-        return {"exit_code": _exit_code[0]}
     if _was_interrupted:
         return {"signal": _was_interrupted[0]}
+    if _exit_code[0] not in (0, 1):
+        return {"exit_code": _exit_code[0]}
     if not where.exists():  # not even of what has forked this one
         return {"server": "stopped"}
     if sys.modules["torch"].cuda.is_initialized():  # which no fork could use
