@@ -62,17 +62,16 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
     forms = _by_form(apart)
     found = [Seen(SHARED) for key in _by_form(together) if key not in forms]
     by_rank = sorted(forms, key=lambda key: _rank(forms[key][0]))
-    first = list({key[0]: key for key in reversed(by_rank)}.values())[::-1]
-    others = [key for key in forms if key not in first]
-    for examples in [forms[key] for key in [*first[: Limit.FORMS], *others[: Limit.WAYS]]]:
-        outcomes = _tried(run.subject, examples)
+    first = {_formula_of(key): key for key in reversed(by_rank)}
+    by_rank.sort(key=lambda key: first[_formula_of(key)] != key)
+    for key in by_rank[: Limit.FORMS]:
+        examples, outcomes = forms[key], _tried(run.subject, forms[key], is_new=first[_formula_of(key)] == key)
         for part in {seen.part for seen, _ in examples}:
             for outcome in outcomes if part is None else outcomes[part : part + 1]:
                 if isinstance(outcome, Failure):
                     raise _with_its_call(outcome, run.subject, examples[0][0])
                 found.append(outcome)
-    untried = max(len(first) - Limit.FORMS, 0) + max(len(others) - Limit.WAYS, 0)
-    return {"exact": _as_data(found, untried)} if found else {}
+    return {"exact": _as_data(found, max(len(forms) - Limit.FORMS, 0))} if found else {}
 
 
 def _with_its_call(failure: Failure, subject: Subject, seen: Observation) -> Failure:
@@ -102,7 +101,8 @@ def _as_data(found: Sequence[Seen], untried: int) -> dict[str, Any]:
 
 # --- forms -----------------------------------------------------------------------------------------------------------
 
-Form = tuple[Hashable, Hashable]  # the form of a call, and what its kernels' constants are and which ways they went
+Form = tuple[tuple[Any, ...], frozenset[tuple[Any, ...]]]
+"""The form of a call, and that of each of its kernels with its constants and which ways it went."""
 
 
 def _by_form(pairs: Sequence[Example]) -> dict[Form, list[Example]]:
@@ -124,6 +124,15 @@ def _form(seen: Observation) -> Form:
     return (seen.entry, seen.wanted, args, frozenset(forms.values())), ways
 
 
+_CASTS = ("arith.extf", "arith.truncf", "tt.fp_to_fp")
+
+
+def _formula_of(form: Form) -> Hashable:
+    """Equal for forms that compute the same without any rounding, whatever their dtypes."""
+    (entry, wanted, *_), ways = form
+    return entry, wanted, frozenset((tuple(name for name, *_ in ops if name not in _CASTS), *way) for ops, *way in ways)
+
+
 def _rank(pair: Example) -> tuple[float, ...]:
     seen, _ = pair
     largest, sizes = _largest(seen), [size for arg in seen.inputs if isinstance(arg, Input) for size in arg.shape]
@@ -134,7 +143,7 @@ def _rank(pair: Example) -> tuple[float, ...]:
 @functools.lru_cache(maxsize=512)
 def _form_of(ttir: str) -> tuple[tuple[str, ...], ...]:
     """The operations of a kernel on floats, whatever its sizes, addresses and constants: their names and types."""
-    of_floats = filter(_has_floats, every_operation(parsed(ttir)))
+    of_floats = (op for op in every_operation(parsed(ttir)) if _has_floats(op) and op.name != "arith.constant")
     return tuple((op.name, *(type.element for type in op.result_types)) for op in of_floats)
 
 
@@ -170,23 +179,28 @@ _shown: SharedCache[Hashable, list[Outcome]] = shared()
 """What exact arithmetic has shown of calls with which nothing is wrong."""
 
 
-def _tried(subject: Subject, examples: Sequence[Example]) -> list[Outcome]:
-    """What exact arithmetic shows of each result of the call that these are examples of."""
+def _tried(subject: Subject, examples: Sequence[Example], is_new: bool) -> list[Outcome]:
+    """What exact arithmetic shows of each result of the call that these are examples of; where its formula `is_new`,
+    also for the values that the domain names, and at its borders."""
     by_length = (max(examples, key=lambda one: _length(one[0], dim)) for dim in (-1, -2))
     related = [one for one in examples if _largest(one[0]) <= Limit.RELATED_ELEMENTS]
-    fullest = max(related, key=lambda one: _largest(one[0]), default=examples[0])  # of the most whole tiles
+    fullest = max(related, key=_filling, default=examples[0])  # of the most whole tiles
     telling = [examples[0], *by_length, fullest]
-    key = _asked_of(subject, telling)
-    outcomes = _shown.get(key) or _tried_now(subject, *telling)
+    key = _asked_of(subject, telling, is_new)
+    outcomes = _shown.get(key) or _tried_now(subject, is_new, *telling)
     if key is not None and not any(isinstance(one, Failure) for one in outcomes):
         _shown.put(key, outcomes)
     return outcomes
 
 
-def _asked_of(subject: Subject, examples: Sequence[Example]) -> Hashable:
+def _filling(pair: Example) -> float:
+    return _largest(pair[0]) / max((count for _, count in _programs(pair[0].program)), default=1)
+
+
+def _asked_of(subject: Subject, examples: Sequence[Example], is_new: bool) -> Hashable:
     """All that decides what these examples show: equal for equal programs. None where what is expected may change."""
     allow, domain = subject.assignment.allow, repr(subject.assignment.domain.get(examples[0][0].entry))
-    found: list[Hashable] = [domain]
+    found: list[Hashable] = [domain, is_new]
     for seen, expected in examples:
         spec, keys = call_spec(seen.entry, seen.inputs, seen.wanted), [one.key for one in expected]
         if None in keys:
@@ -196,13 +210,16 @@ def _asked_of(subject: Subject, examples: Sequence[Example]) -> Hashable:
     return tuple(found)
 
 
-def _tried_now(subject: Subject, first: Example, longest: Example, tallest: Example, fullest: Example) -> list[Outcome]:
+def _tried_now(
+    subject: Subject, is_new: bool, first: Example, longest: Example, tallest: Example, fullest: Example
+) -> list[Outcome]:
     seen, wanted = first
     call = _exact_call(subject, seen, wanted)
     if isinstance(call, str):
         return [Seen(call)] * len(seen.program.results)
     entry = subject.assignment.domain.get(seen.entry)
-    named = list(entry.exact) if entry else []
+    is_new |= bool(call.misused)
+    named = list(entry.exact) if entry and is_new else []
     rounding = ("operands",) if entry is None or entry.rounding is None else entry.rounding
     any_value = {one.name for one in entry.tensors if one.range is None and "normal" in one.values} if entry else set()
     free = [n for n, spec in zip(call.names, call.specs, strict=True) if n in any_value and "float" in spec.dtype]
@@ -225,7 +242,7 @@ def _tried_now(subject: Subject, first: Example, longest: Example, tallest: Exam
         rows += [{}] if call.misused else []  # what is rounded in each turn of a loop, or carried to the next
         for option in _options(large[0].program):
             found += [_on_values(large[0], replace(call, option=option), row, n) for n, row in enumerate(rows, 1)]
-    for large in (longest, fullest)[longest is fullest :]:
+    for large in (longest, fullest)[longest is fullest :] if is_new else ():
         if not isinstance(call := _exact_call(subject, *large), str):
             of_options = [replace(call, option=option) for option in _options(large[0].program)]
             at = [(mine, row) for mine in of_options for row in rows_at_borders(mine, free, most)]

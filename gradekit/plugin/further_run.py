@@ -23,10 +23,10 @@ from gradekit.plugin.check_results import verdict_of
 from gradekit.plugin.design import Design, FurtherRun, drawn_by, telling
 from gradekit.plugin.examples import Examples
 from gradekit.plugin.profiles import Limit
-from gradekit.program import Program, View
+from gradekit.program import Argument, Program, Scalar, View
 from gradekit.sandbox import Form, TraceError
 from gradekit.source.unfollowed import host_text
-from gradekit.subject.call_spec import call_spec
+from gradekit.subject.call_spec import call_spec, to_arguments
 from gradekit.subject.runs import SomePrograms
 from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, fits
@@ -126,10 +126,9 @@ class FurtherInputs:
             repeats = _listed(found, self._kernels.repeats, draws, self._host.paths)
             again = [] if turn else [*repeats, *_listed(found, self._kernels.begun, draws, forms)]
             calls += _listed(found, self._kernels.further, draws, forms, self._host.paths)
-            now = [call for call in calls if call.purpose != Purpose.VARIED]
-            yield from self._afforded([*special, *now, *again], found, name, Limit.ROUNDS - 1 - turn)
+            yield from self._afforded([*special, *calls, *again], found, name, Limit.ROUNDS - 1 - turn)
             if turn == Limit.ROUNDS - 1 or len(found.ran) == before:
-                last = [call for call in calls if call not in now]
+                last = _listed(found, self._host.up_to_numbers, draws)
                 together = _listed(found, self._host.together, draws)
                 yield from self._afforded([*self._varied(draws), *last, *together], found, name, 0)
                 return
@@ -196,7 +195,7 @@ class FurtherInputs:
         rounds to come: what stands behind a comparison is seen after it."""
         for call in calls:
             text = repr({name: call.call})
-            if text in found.ran:
+            if text in found.ran or call.of_sizes and _sized(to_arguments(call.call)) in self._sizes_made():
                 continue
             self._see_kernels()
             if not call.is_wanted():
@@ -208,6 +207,9 @@ class FurtherInputs:
                 call.tried()
                 yield call
                 self._work += self._last
+
+    def _sizes_made(self) -> set[Hashable]:
+        return {_sized((*form.args, *filter(None, [form.upstream]))) for form in self._traced()}
 
     def _see_kernels(self) -> None:
         self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
@@ -287,6 +289,11 @@ def _far(draws: Draws) -> list[tuple[str, bool, str]]:
     """The tensors whose elements may lie far apart, of a check that is about layouts; equal for those of an entry."""
     far = (one.name for one in draws.tensors if one.far and len(dict(draws.layouts)[one.name]) > 1)
     return [(draws.entry.name, draws.upstream, name) for name in far]
+
+
+def _sized(args: Sequence[Argument]) -> Hashable:
+    """All of a call that may decide which way it goes, but for the values of tensors and fractions."""
+    return tuple(type(arg.value) if isinstance(arg, Scalar) and isinstance(arg.value, float) else arg for arg in args)
 
 
 def _lies(tensors: Sequence[View | Input]) -> Hashable:

@@ -28,7 +28,7 @@ class Limit:
     # what is tried beside examples
     USUAL_ELEMENTS = 2000  # of an example that shows most and costs little
     FAR_ELEMENTS = 1 << 16  # of a call with long rows that is tried with values far from those of examples
-    FORMS, WAYS = 4, 2  # that one check tries
+    FORMS = 6  # that one check tries
     RELATED_ELEMENTS, KEPT_ELEMENTS = 1 << 14, 1 << 18  # of calls made again for a relation; kept for anything
     KEPT_CALLS, CACHED_CHECKS = 64, 512  # of one check; whose examples are cached
     KEEPING = 12  # calls of one check that use memory from before them: they are made again before others of it

@@ -33,7 +33,7 @@ class Limit:
     ROOT = 20  # the least root of a number that is looked at beside it: smaller sizes are anyway
     USUAL, LARGER = 33, 4  # the largest call: LARGER times the sizes of the smallest, or of USUAL, if that is more,
     # and no more elements than the smallest, or than this: for large ones references take longest
-    LARGER_ELEMENTS = 1 << 16
+    LARGER_ELEMENTS, LARGER_PRODUCT = 1 << 16, 1 << 20
     MANY_ELEMENTS = 1 << 12  # beside so large a call a larger one is made: the last of many may be right by chance
     HARDLY_MORE = 1.25  # times the fewest elements
     # sizes that fill tiles to their ends; those of calls with some thousand elements in several rows

@@ -1,6 +1,7 @@
 """Further calls of a check: made by its own draws, with what was solved for in place of what they would pick."""
 
 import itertools
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -35,7 +36,8 @@ class FurtherCall:
     """A call that a check is to try as well, why (a comparison, at a line), and the line of
     the submission that asks for it. `tried` is to be called where the call is made, `is_wanted` tells before whether
     calls that were made meanwhile have left anything to see. It may take `most_work` (0: what is left of the check's);
-    `in_part`, some programs of a large grid are run."""
+    `in_part`, some programs of a large grid are run. Where its sizes alone are to show something (`of_sizes`), a call
+    of the same sizes has."""
 
     call: Call
     why: str
@@ -45,6 +47,7 @@ class FurtherCall:
     is_wanted: Callable[[], bool] = field(default=lambda: True, compare=False)
     most_work: int = 0
     in_part: bool = False
+    of_sizes: bool = False
 
 
 @dataclass
@@ -112,9 +115,13 @@ def fits(draws: Draws, form: TracedForm) -> bool:
     return len(form.views) <= len(draws.tensors) and all(fitting)
 
 
-def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, more: Mapping[str, Any]) -> Call:
+def made(
+    draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int | None = None, more: Mapping[str, Any] = {}
+) -> Call:
     """The call with the sizes and scalars that were chosen, strides and offsets too where they were (see
-    `Candidates.solutions`), and `more` as a pick's label has it."""
+    `Candidates.solutions`), and `more` as a pick's label has it. Without a `turn` of their own, equal sizes have the
+    same in all checks, so that where these have the same kinds of values too, one run serves them all."""
+    turn = zlib.crc32(repr(sorted(chosen.items())).encode()) % 97 if turn is None else turn
     sizes = {f"size {name}": n for name, n in chosen.items()}
     call = draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))
     numbers = itertools.count()

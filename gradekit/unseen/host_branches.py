@@ -137,10 +137,11 @@ class Path:
 
     @functools.cached_property
     def content(self) -> bytes:
-        """Equal for paths of equal calls that compare and launch the same, on whichever lines."""
+        """Equal for paths of calls of equal numbers that compare and launch the same, on whichever lines."""
         steps = [replace(condition, source=None) for condition, _ in self.steps]
         launched = [replace(launch, line=None) for launch in self.explored.launches]
-        return hashlib.sha256(repr((self.form.key, self.origins.terms, steps, launched)).encode()).digest()
+        given = self.form.leaves, [view.storage for view in self.form.views]
+        return hashlib.sha256(repr((given, self.origins.terms, steps, launched)).encode()).digest()
 
     def _term(self, number: int) -> Term | None:
         return self._terms[number] if 0 <= number < len(self._terms) else None

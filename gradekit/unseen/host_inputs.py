@@ -42,18 +42,18 @@ class HostInputs:
         first = not self.branches.ways
         paths = self.paths = self.branches.look_at([form for form in forms if fits(draws, form)])
         found, asked, vain = dict[HostBranch, list[FurtherCall]](), set[Hashable](), Counter[HostBranch]()
-        turns = iter(range(Limit.SOLVED_ON_HOST * (1 + 2 * self.branches.by_layout)))
+        left = Limit.SOLVED_ON_HOST * (1 + 2 * self.branches.by_layout)
         for one in self._wanted(paths):
             mine, lies = found.setdefault(one.branch, []), self.branches.unseen_so(one.path, one.step)
             is_new = vain[one.branch] < Limit.IN_VAIN and (not mine or lies - asked)
-            if is_new and (turn := next(turns, None)) is not None:
-                calls = [*self._calls(draws, one, turn)]
+            if is_new and left:
+                calls, left = [*self._calls(draws, one)], left - 1
                 mine += calls[:1] if mine else calls
                 asked |= lies if calls else set()
                 vain[one.branch] += not calls
         calls = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
         apart = one_apart(draws, paths[0].form) if first and paths and self.branches.by_layout else ()
-        return [*apart, *calls, *self._up_to_numbers(draws, paths)]
+        return [*apart, *calls]
 
     def _laid_out(self, draws: Draws, wanted: OtherWay, wide: bool, own: Mapping[str, int]) -> list[dict[str, int]]:
         """Sizes with strides and offsets: small ones, or at least the call's `own`, where they are known."""
@@ -61,23 +61,25 @@ class HostInputs:
         scope = CallScope(listed, rank_of(draws, wanted.path.form), wide, Limit.BEYOND)
         return self.search.solutions(wanted, wanted.path, scope, (), tuple(own.items()))
 
-    def _up_to_numbers(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
+    def up_to_numbers(self, draws: Draws) -> Iterator[FurtherCall]:
         """Calls with the largest sizes that comparisons with a number send the way of smaller ones, once in each layout
         that tells calls apart: what holds for small sizes alone, such as indices of 16 bits, shows there first."""
-        for path in paths:
+        met = self.branches.ended | self.tried
+        for path in self.paths:
             for step in filter(path.is_below, range(len(path.steps))):
-                if (wanted := AtEnd(path, step)).way not in self.branches.ended | self.tried:
-                    calls = self._calls(draws, wanted, 0)
+                if (wanted := AtEnd(path, step)).way not in met:
+                    calls = self._calls(draws, wanted)
                     each = {sum(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in calls}
-                    small = sorted(count for count in each if count <= Limit.LARGER_ELEMENTS)
+                    small = sorted(count for count in each if count <= Limit.NEAR_ELEMENTS)
+                    met |= {wanted.way} if small else set()
                     yield from (replace(each[count], purpose=Purpose.VARIED) for count in small[-1:])
 
     def together(self, draws: Draws) -> Iterator[FurtherCall]:
         """Calls for ways that none has gone together, where small ones do."""
         for wanted in itertools.islice(self._never_together(), Limit.PAIRS if self.goes_far else 0):
             for sizes in self._chosen(draws, wanted, True)[-1:]:
-                call = made(draws, wanted.path.form, sizes, 0, {})
-                if max(arg.numel for arg in call if isinstance(arg, Input)) <= Limit.LARGER_ELEMENTS:
+                call = made(draws, wanted.path.form, sizes)
+                if max(arg.numel for arg in call if isinstance(arg, Input)) <= Limit.NEAR_ELEMENTS:
                     yield FurtherCall(call, wanted.branch.says(wanted.way[1]), wanted.branch.line, Purpose.VARIED)
 
     def _never_together(self) -> Iterator[Together]:
@@ -123,17 +125,17 @@ class HostInputs:
         untold, imprecise = _unclear(wanted)
         return self.branches.by_layout and untold, seen, wanted.way in self.tried, equal, imprecise
 
-    def _calls(self, draws: Draws, wanted: OtherWay, turn: int) -> Iterator[FurtherCall]:
+    def _calls(self, draws: Draws, wanted: OtherWay) -> Iterator[FurtherCall]:
         branch, way, form = wanted.branch, wanted.way, wanted.path.form
         is_new = self.branches.unseen(*wanted.path.steps[wanted.step])
         purpose = Purpose.BRANCH if is_new or not self.branches.by_layout else Purpose.BESIDE
         tried = functools.partial(self.tried.add, way)
         for sizes in self._sized(draws, wanted):
-            turns = range(turn, turn + (4 if draws.derive else 1))  # computed sizes may be 1
-            each = (made(draws, form, sizes, n, layouts_like(draws, form, n)) for n in turns)
+            turns = range(4) if draws.derive else [None]  # computed sizes may be 1
+            each = (made(draws, form, sizes, n, layouts_like(draws, form, n or 0)) for n in turns)
             call = max(each, key=lambda call: min(arg.numel > 1 for arg in call if isinstance(arg, Input)))
             if all(arg.storage_size <= Limit.ELEMENTS for arg in call if isinstance(arg, Input)):
-                yield FurtherCall(call, branch.says(way[1]), branch.line, purpose, tried)
+                yield FurtherCall(call, branch.says(way[1]), branch.line, purpose, tried, of_sizes=True)
 
     def _sized(self, draws: Draws, wanted: OtherWay) -> list[dict[str, int]]:
         """With all comparisons before it as they were rather than most, and with sizes that the check lists rather than
@@ -164,7 +166,7 @@ def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: 
     """A call that has become `form`, on a path of its own, with all else that the check is about: what `rows` of its
     design have, their sizes where these are larger, and else so much more, where that takes the path too. Where layouts
     decide, two of four calls have its very strides and offsets."""
-    most = Limit.LARGER * Limit.LARGER_ELEMENTS
+    most = Limit.LARGER * Limit.NEAR_ELEMENTS
     scope = CallScope(sizes_alone(draws), rank_of(draws, form), True, Limit.FAR, most)
     own, kept = scope.sizes_of(form), ("size ", "rank", *(["layout ", "alias"] if path.asked_of_layout else []))
     lies = {" ".join(map(str, leaf)): n for leaf, n in form.leaves.items() if leaf[0] in ("stride", "offset")}

@@ -144,14 +144,14 @@ class KernelInputs:
         for wide, path in itertools.product((False, True)[: 1 + self.goes_far], paths):  # whose candidates serve all
             mine = (one for one, its in left.items() if path in its and one not in found)
             found |= {one: it for one in mine if (it := self._solved(one, draws, [path], [wide]))[1]}
-        for turn, one in ((turn, one) for turn, one in enumerate(left) if one in found):
+        for one in (one for one in left if one in found):
             form, solved = found[one]
             few = CallScope(draws, rank_of(draws, form)).count(solved[0]) <= Limit.MANY_ELEMENTS
             is_wanted = functools.partial(lambda its: self._together.get(its.branch, its) is not None, one)
             purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
             for sizes in solved[:1] if few else solved:
-                call = made(draws, form, sizes, turn, {})
-                yield FurtherCall(call, one.says(), one.line, purpose, is_wanted=is_wanted)
+                call = made(draws, form, sizes)
+                yield FurtherCall(call, one.says(), one.line, purpose, is_wanted=is_wanted, of_sizes=True)
 
     def repeats(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls for loops that none of the check's examples made run several times: the smallest in which they do in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,13 @@ class CallScope:
     beyond: int = 1
     most: int = Limit.ELEMENTS
     given: tuple[tuple[str, Any], ...] = ()
+
+    @functools.cached_property
+    def content(self) -> Hashable:
+        """Equal for scopes of the same calls, whichever checks' they are."""
+        draws, allowed = self.draws, [(name, *self.range(name), tuple(self.listed(name) or ())) for name in self.names]
+        told = draws.domain, draws.entry.name, draws.upstream, draws.scalars, draws.layouts
+        return *told, self.rank, self.at_most, self.given, tuple(allowed)
 
     @functools.cached_property
     def names(self) -> list[str]:

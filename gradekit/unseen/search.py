@@ -141,8 +141,10 @@ class Candidates(Calls):
         places = places[self.elements[places] <= max(float(self.elements[first]), Limit.LARGER_ELEMENTS)]
         for column in self.columns.values():
             places = places[column[places] <= Limit.LARGER * max(int(column[first]), Limit.USUAL)]
-        product = self._sizes(places).prod(dim=0)  # tells those apart whose largest tensor is the same
-        largest = (self.elements[places] + product / (product.max() + 1)).argmax()
+        product = self._sizes(places).prod(dim=0)
+        cheap = product <= max(float(self._sizes(torch.tensor([first])).prod()), Limit.LARGER_PRODUCT)
+        places, elements = places[cheap], self.elements[places[cheap]]
+        largest = (product[cheap] + elements / (elements.max() + 1)).argmax()
         chosen = dict.fromkeys([first, int(places[largest])])
         every = {**self.columns, **{" ".join(map(str, leaf)): column for leaf, column in self.layouts.items()}}
         sizes = [{name: int(column[place]) for name, column in every.items()} for place in chosen]
@@ -195,12 +197,12 @@ class Search:
     ) -> list[dict[str, int]]:
         """Calls of `scope` that take a path and meet a want, looked for near the path's numbers and those that are
         `special`; by how tensors lie in memory, where sizes stand in place of a closeness, with these and others."""
-        near = scope, special, close
+        near = scope.content, special, close
         path = self._first.setdefault((path.way, near), path)
         asked = _content(want), path.content, near
         found = _found.get(asked)
         if found is None:
-            (among,) = self._known.get(asked[1:]) or (_candidates(path, *near),)
+            (among,) = self._known.get(asked[1:]) or (_candidates(path, scope, special, close),)
             self._known.put(asked[1:], (among,))
             found = among.solutions(want) if among is not None else []
             _found.put(asked, found)
