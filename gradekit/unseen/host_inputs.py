@@ -68,19 +68,20 @@ class HostInputs:
         for path in self.paths:
             for step in filter(path.is_below, range(len(path.steps))):
                 if (wanted := AtEnd(path, step)).way not in met:
-                    calls = self._calls(draws, wanted)
-                    each = {sum(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in calls}
-                    small = sorted(count for count in each if count <= Limit.NEAR_ELEMENTS)
-                    met |= {wanted.way} if small else set()
-                    yield from (replace(each[count], purpose=Purpose.VARIED) for count in small[-1:])
+                    calls = self._small(draws, wanted)
+                    met |= {wanted.way} if calls else set()
+                    yield from calls
 
     def together(self, draws: Draws) -> Iterator[FurtherCall]:
         """Calls for ways that none has gone together, where small ones do."""
         for wanted in itertools.islice(self._never_together(), Limit.PAIRS if self.goes_far else 0):
-            for sizes in self._chosen(draws, wanted, True)[-1:]:
-                call = made(draws, wanted.path.form, sizes)
-                if max(arg.numel for arg in call if isinstance(arg, Input)) <= Limit.NEAR_ELEMENTS:
-                    yield FurtherCall(call, wanted.branch.says(wanted.way[1]), wanted.branch.line, Purpose.VARIED)
+            yield from self._small(draws, wanted)
+
+    def _small(self, draws: Draws, wanted: OtherWay) -> list[FurtherCall]:
+        """The largest of the calls for a want that are small."""
+        each = {max(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in self._calls(draws, wanted)}
+        small = sorted(count for count in each if count <= Limit.NEAR_ELEMENTS)
+        return [replace(each[count], purpose=Purpose.VARIED) for count in small[-1:]]
 
     def _never_together(self) -> Iterator[Together]:
         """Two ways of comparisons of sizes with a number that calls have gone each, and none has both."""
