@@ -184,17 +184,14 @@ def _tried(subject: Subject, examples: Sequence[Example], is_new: bool) -> list[
     also for the values that the domain names, and at its borders."""
     by_length = (max(examples, key=lambda one: _length(one[0], dim)) for dim in (-1, -2))
     related = [one for one in examples if _largest(one[0]) <= Limit.RELATED_ELEMENTS]
-    fullest = max(related, key=_filling, default=examples[0])  # of the most whole tiles
+    programs = lambda one: max((count for _, count in _programs(one[0].program)), default=1)
+    fullest = max(related, key=lambda one: _largest(one[0]) / programs(one), default=examples[0])  # the fullest tiles
     telling = [examples[0], *by_length, fullest]
     key = _asked_of(subject, telling, is_new)
-    outcomes = _shown.get(key) or _tried_now(subject, is_new, *telling)
+    outcomes = _shown.get(key) or _tried_now(subject, telling, is_new)
     if key is not None and not any(isinstance(one, Failure) for one in outcomes):
         _shown.put(key, outcomes)
     return outcomes
-
-
-def _filling(pair: Example) -> float:
-    return _largest(pair[0]) / max((count for _, count in _programs(pair[0].program)), default=1)
 
 
 def _asked_of(subject: Subject, examples: Sequence[Example], is_new: bool) -> Hashable:
@@ -210,10 +207,8 @@ def _asked_of(subject: Subject, examples: Sequence[Example], is_new: bool) -> Ha
     return tuple(found)
 
 
-def _tried_now(
-    subject: Subject, is_new: bool, first: Example, longest: Example, tallest: Example, fullest: Example
-) -> list[Outcome]:
-    seen, wanted = first
+def _tried_now(subject: Subject, examples: Sequence[Example], is_new: bool) -> list[Outcome]:
+    (seen, wanted), longest, tallest, fullest = examples
     call = _exact_call(subject, seen, wanted)
     if isinstance(call, str):
         return [Seen(call)] * len(seen.program.results)
@@ -236,7 +231,7 @@ def _tried_now(
         rows = [{}, *([] if is_long else [*named, *rounded]), *_all_far(names, call.specs)]
         found += [_on_values(seen, mine, row, number) for number, row in enumerate(rows)]
     for large, far, kind in ((longest, names, "sunk"), (tallest, [], "sunk_rows")):
-        if large is first or isinstance(call := _exact_call(subject, *large), str):
+        if large is examples[0] or isinstance(call := _exact_call(subject, *large), str):
             continue
         rows = [*_all_far(far, call.specs), *(row for row in named if kind in row.values())]
         rows += [{}] if call.misused else []  # what is rounded in each turn of a loop, or carried to the next

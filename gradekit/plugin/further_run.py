@@ -23,7 +23,7 @@ from gradekit.plugin.check_results import verdict_of
 from gradekit.plugin.design import Design, FurtherRun, drawn_by, telling
 from gradekit.plugin.examples import Examples
 from gradekit.plugin.profiles import Limit
-from gradekit.program import Argument, Program, Scalar, View
+from gradekit.program import Program, Scalar, View
 from gradekit.sandbox import Form, TraceError
 from gradekit.source.unfollowed import host_text
 from gradekit.subject.call_spec import call_spec, to_arguments
@@ -128,9 +128,8 @@ class FurtherInputs:
             calls += _listed(found, self._kernels.further, draws, forms, self._host.paths)
             yield from self._afforded([*special, *calls, *again], found, name, Limit.ROUNDS - 1 - turn)
             if turn == Limit.ROUNDS - 1 or len(found.ran) == before:
-                last = _listed(found, self._host.up_to_numbers, draws)
-                together = _listed(found, self._host.together, draws)
-                yield from self._afforded([*self._varied(draws), *last, *together], found, name, 0)
+                last = _listed(found, self._host.last, draws)
+                yield from self._afforded([*self._varied(draws), *last], found, name, 0)
                 return
 
     def _special(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
@@ -195,7 +194,8 @@ class FurtherInputs:
         rounds to come: what stands behind a comparison is seen after it."""
         for call in calls:
             text = repr({name: call.call})
-            if text in found.ran or call.of_sizes and _sized(to_arguments(call.call)) in self._sizes_made():
+            same = map(_sized, self._traced() if call.of_sizes else ())
+            if text in found.ran or _sized(TracedForm("", "", to_arguments(call.call))) in same:
                 continue
             self._see_kernels()
             if not call.is_wanted():
@@ -207,9 +207,6 @@ class FurtherInputs:
                 call.tried()
                 yield call
                 self._work += self._last
-
-    def _sizes_made(self) -> set[Hashable]:
-        return {_sized((*form.args, *filter(None, [form.upstream]))) for form in self._traced()}
 
     def _see_kernels(self) -> None:
         self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
@@ -291,9 +288,10 @@ def _far(draws: Draws) -> list[tuple[str, bool, str]]:
     return [(draws.entry.name, draws.upstream, name) for name in far]
 
 
-def _sized(args: Sequence[Argument]) -> Hashable:
+def _sized(form: TracedForm) -> list[Any]:
     """All of a call that may decide which way it goes, but for the values of tensors and fractions."""
-    return tuple(type(arg.value) if isinstance(arg, Scalar) and isinstance(arg.value, float) else arg for arg in args)
+    told = (*form.args, *filter(None, [form.upstream]))
+    return [type(arg.value) if isinstance(arg, Scalar) and isinstance(arg.value, float) else arg for arg in told]
 
 
 def _lies(tensors: Sequence[View | Input]) -> Hashable:

@@ -36,8 +36,7 @@ class FurtherCall:
     """A call that a check is to try as well, why (a comparison, at a line), and the line of
     the submission that asks for it. `tried` is to be called where the call is made, `is_wanted` tells before whether
     calls that were made meanwhile have left anything to see. It may take `most_work` (0: what is left of the check's);
-    `in_part`, some programs of a large grid are run. Where its sizes alone are to show something (`of_sizes`), a call
-    of the same sizes has."""
+    `in_part`, some programs of a large grid are run; `of_sizes`, any other call of its sizes shows as much."""
 
     call: Call
     why: str
@@ -115,12 +114,10 @@ def fits(draws: Draws, form: TracedForm) -> bool:
     return len(form.views) <= len(draws.tensors) and all(fitting)
 
 
-def made(
-    draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int | None = None, more: Mapping[str, Any] = {}
-) -> Call:
+def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int | None, more: Mapping[str, Any]) -> Call:
     """The call with the sizes and scalars that were chosen, strides and offsets too where they were (see
-    `Candidates.solutions`), and `more` as a pick's label has it. Without a `turn` of their own, equal sizes have the
-    same in all checks, so that where these have the same kinds of values too, one run serves them all."""
+    `Candidates.solutions`), and `more` as a pick's label has it. Without a `turn`, equal sizes have the same one in all
+    checks: where these have the same kinds of values too, one run serves them all."""
     turn = zlib.crc32(repr(sorted(chosen.items())).encode()) % 97 if turn is None else turn
     sizes = {f"size {name}": n for name, n in chosen.items()}
     call = draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))

@@ -61,27 +61,20 @@ class HostInputs:
         scope = CallScope(listed, rank_of(draws, wanted.path.form), wide, Limit.BEYOND)
         return self.search.solutions(wanted, wanted.path, scope, (), tuple(own.items()))
 
-    def up_to_numbers(self, draws: Draws) -> Iterator[FurtherCall]:
-        """Calls with the largest sizes that comparisons with a number send the way of smaller ones, once in each layout
-        that tells calls apart: what holds for small sizes alone, such as indices of 16 bits, shows there first."""
+    def last(self, draws: Draws) -> Iterator[FurtherCall]:
+        """Small calls with the largest sizes that comparisons with a number send the way of smaller ones, once in each
+        layout that tells calls apart: what holds for small sizes alone, such as indices of 16 bits, shows there first.
+        Then such for ways that none has gone together."""
+        ends = (AtEnd(path, step) for path in self.paths for step in filter(path.is_below, range(len(path.steps))))
+        pairs = itertools.islice(self._never_together(), Limit.PAIRS * self.goes_far)
         met = self.branches.ended | self.tried
-        for path in self.paths:
-            for step in filter(path.is_below, range(len(path.steps))):
-                if (wanted := AtEnd(path, step)).way not in met:
-                    calls = self._small(draws, wanted)
-                    met |= {wanted.way} if calls else set()
-                    yield from calls
-
-    def together(self, draws: Draws) -> Iterator[FurtherCall]:
-        """Calls for ways that none has gone together, where small ones do."""
-        for wanted in itertools.islice(self._never_together(), Limit.PAIRS if self.goes_far else 0):
-            yield from self._small(draws, wanted)
-
-    def _small(self, draws: Draws, wanted: OtherWay) -> list[FurtherCall]:
-        """The largest of the calls for a want that are small."""
-        each = {max(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in self._calls(draws, wanted)}
-        small = sorted(count for count in each if count <= Limit.NEAR_ELEMENTS)
-        return [replace(each[count], purpose=Purpose.VARIED) for count in small[-1:]]
+        for wanted in itertools.chain(ends, pairs):
+            if isinstance(wanted, Together) or wanted.way not in met:
+                calls = self._calls(draws, wanted)
+                each = {max(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in calls}
+                if small := [count for count in each if count <= Limit.NEAR_ELEMENTS]:
+                    met |= {wanted.way}
+                    yield replace(each[max(small)], purpose=Purpose.VARIED)
 
     def _never_together(self) -> Iterator[Together]:
         """Two ways of comparisons of sizes with a number that calls have gone each, and none has both."""

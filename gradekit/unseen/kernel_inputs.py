@@ -150,7 +150,7 @@ class KernelInputs:
             is_wanted = functools.partial(lambda its: self._together.get(its.branch, its) is not None, one)
             purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
             for sizes in solved[:1] if few else solved:
-                call = made(draws, form, sizes)
+                call = made(draws, form, sizes, None, {})
                 yield FurtherCall(call, one.says(), one.line, purpose, is_wanted=is_wanted, of_sizes=True)
 
     def repeats(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:

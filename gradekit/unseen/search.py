@@ -141,10 +141,9 @@ class Candidates(Calls):
         places = places[self.elements[places] <= max(float(self.elements[first]), Limit.LARGER_ELEMENTS)]
         for column in self.columns.values():
             places = places[column[places] <= Limit.LARGER * max(int(column[first]), Limit.USUAL)]
-        product = self._sizes(places).prod(dim=0)
-        cheap = product <= max(float(self._sizes(torch.tensor([first])).prod()), Limit.LARGER_PRODUCT)
-        places, elements = places[cheap], self.elements[places[cheap]]
-        largest = (product[cheap] + elements / (elements.max() + 1)).argmax()
+        product, elements = self._sizes(places).prod(dim=0), self.elements[places]
+        most = max(float(self._sizes(torch.tensor([first])).prod()), Limit.LARGER_PRODUCT)
+        largest = ((product <= most) * (product + elements / (elements.max() + 1))).argmax()
         chosen = dict.fromkeys([first, int(places[largest])])
         every = {**self.columns, **{" ".join(map(str, leaf)): column for leaf, column in self.layouts.items()}}
         sizes = [{name: int(column[place]) for name, column in every.items()} for place in chosen]
