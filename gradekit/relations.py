@@ -163,14 +163,9 @@ def _along(relation: Relation, args: tuple[Any, ...], part: Part, says: str) -> 
 
 
 def _dims(relation: Relation, args: Sequence[Any]) -> list[int | None]:
-    known = dict(zip((argument.name for argument in relation.entry.arguments), args, strict=False))
-    described = {name: relation.entry.argument(name) for name in known}
-    return [
-        _dim(noun, relation.name, len(known[name].shape))
-        if isinstance(noun, Tensor) and known[name] is not None
-        else None
-        for name, noun in described.items()
-    ]
+    pairs = zip(args, relation.entry.arguments, strict=False)
+    tensors = (isinstance(noun, Tensor) and arg is not None and (noun, arg) for arg, noun in pairs)
+    return [_dim(one[0], relation.name, len(one[1].shape)) if one else None for one in tensors]
 
 
 def _dim(noun: Tensor | ResultDomain, name: str, dims: int) -> int | None:
@@ -180,11 +175,9 @@ def _dim(noun: Tensor | ResultDomain, name: str, dims: int) -> int | None:
 
 def _result_dim(relation: Relation, args: Sequence[Any]) -> int | None:
     (result,) = relation.entry.results
-    of_any = [
-        len(arg.shape) - len(noun.shape)
-        for noun, arg in zip(relation.entry.arguments, args, strict=False)
-        if isinstance(noun, Tensor) and ANY_DIMENSIONS in noun.shape
-    ]
+    pairs = zip(relation.entry.arguments, args, strict=False)
+    open_ones = ((noun, arg) for noun, arg in pairs if isinstance(noun, Tensor) and ANY_DIMENSIONS in noun.shape)
+    of_any = [len(arg.shape) - len(noun.shape) for noun, arg in open_ones]
     more = of_any[0] if of_any and ANY_DIMENSIONS in result.shape else 0
     return _dim(result, relation.name, len(result.shape) + more)
 
@@ -336,9 +329,8 @@ def in_one_memory(
     first, second = seen.inputs[one], seen.inputs[other]
     asked = expected[0].asked
     kinds = {getattr(arg, "profile", "") for arg in (first, second)}
-    if kinds != {"normal"} or first.shape != second.shape or asked is None:
-        return None
-    if sum(arg is second for arg in asked.args) != 1:
+    is_like = kinds == {"normal"} and first.shape == second.shape
+    if not is_like or asked is None or sum(arg is second for arg in asked.args) != 1:
         return None
     inputs, args = ([first if arg is second else arg for arg in each] for each in (seen.inputs, asked.args))
     answers = asked.again(args)
@@ -347,8 +339,7 @@ def in_one_memory(
 
 def assert_called(calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way) -> None:
     """Raise Failure unless the call of `seen`, made in this way, gives what is `expected` of it."""
-    what = "gradient" if seen.wanted else "result"
-    says = f"{way.says}, the {what} must be the same"
+    says = f"{way.says}, the {'gradient' if seen.wanted else 'result'} must be the same"
     try:
         made = calls.in_way(seen, way.name, way.wanted)
     except TraceError as error:
@@ -373,6 +364,5 @@ def assert_scales(calls: Subject, seen: Observation, expected: Sequence[Referenc
     made = calls.call(seen.entry, (*seen.inputs[:-1], laid_out_as(seen.inputs[-1], upstream * FACTOR)), seen.wanted)
     wanted = [reference_of(*pair, one.allowance * FACTOR) for pair, one in zip(larger, expected, strict=True)]
     says = f"With a gradient of the result that is {FACTOR:,.0f} times as large, this gradient must grow by that factor"
-    made = made if seen.part is None else part_of(made, seen.part)
-    assert_same(made, wanted, Cause.OVERFLOW, says)
+    assert_same(made if seen.part is None else part_of(made, seen.part), wanted, Cause.OVERFLOW, says)
     return True

@@ -114,9 +114,7 @@ def run_exactly(call: ExactCall, specs: Sequence[Input], observer: Observer) -> 
     _run(call, widened(call.program), wide_tensors([spec.tensor() for spec in specs]), observer)
 
 
-def _run(
-    call: ExactCall, exact: Exact, tensors: Sequence[Tensor], observer: Observer | None = None
-) -> list[Any]:
+def _run(call: ExactCall, exact: Exact, tensors: Sequence[Tensor], observer: Observer | None = None) -> list[Any]:
     budget = Budget(call.work, MOST_BYTES)
     setup = Setup(exact.program, tensors, call.option, call.allow, observer=observer, reader=exact.reader)
     return executor.run_setup(setup, budget).results
@@ -217,9 +215,8 @@ class _Trial:
     # --- what is expected --------------------------------------------------------------------------------------------
 
     def _given(self, tensors: Sequence[Any]) -> list[Any]:
-        return [
-            a if slot is None else tensors[slot] for a, slot in zip(self.call.asked.args, self.call.slots, strict=True)
-        ]
+        pairs = zip(self.call.asked.args, self.call.slots, strict=True)
+        return [a if slot is None else tensors[slot] for a, slot in pairs]
 
     @functools.cached_property
     def _own(self) -> Sequence[Reference]:

@@ -56,7 +56,8 @@ SEED = 90_000  # values of the kinds that the domain names are drawn with seeds 
 def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[str, Any]:
     """The details of a check whose examples have passed: how many forms were tried, how far off they are, and why
     others could not be. Raises Failure where a formula is not the reference's, or rounds where it may not."""
-    if run.subject is None or not _wanted(run, item):
+    mine = worth(item)
+    if run.subject is None or mine.kind is not Kind.CORRECTNESS or not mine.prove or run.request.options.trivial:
         return {}
     apart, together = ([pair for pair in right.pairs if _shares_memory(pair[0]) is it] for it in (False, True))
     forms = _by_form(apart)
@@ -85,16 +86,10 @@ def _with_its_call(failure: Failure, subject: Subject, seen: Observation) -> Fai
     return failure
 
 
-def _wanted(run: GradingRun, item: pytest.Item) -> bool:
-    mine, options = worth(item), run.request.options
-    return mine.kind is Kind.CORRECTNESS and mine.prove and options.trivial is None
-
-
 def _as_data(found: Sequence[Seen], untried: int) -> dict[str, Any]:
     exact, others = [seen for seen in found if not seen.why_not], [seen.why_not for seen in found if seen.why_not]
     data: dict[str, Any] = {"forms": len(found), "exact": len(exact)}
-    if exact:
-        data["off"] = f"{max(seen.off for seen in exact):.1e}"
+    data |= {"off": f"{max(seen.off for seen in exact):.1e}"} if exact else {}
     data |= {"untried": untried} if untried else {}
     return data | ({"not": sorted(set(others))} if others else {})
 

@@ -48,9 +48,8 @@ class Limit:
     SHORTEST = 4096  # dimensions that are promised no longer are tried as they are
     LONG_ELEMENTS, GRADIENT_ELEMENTS = 1 << 20, 1 << 18  # where gradients are asked for, references take longest
     WORK = 60_000_000  # that a call may be expected to take: it is ended at twice as much
-    SUMMED_WORK = (
-        300_000_000  # where a dimension is in no result: how far a program comes in it shows in long calls alone
-    )
+    # where a dimension is in no result: how far a program comes in it shows in long calls alone
+    SUMMED_WORK = 300_000_000
     # where whole numbers have to do with few bits: times as much, and more elements than float32 counts, an odd number
     FEW_BITS, COUNTED = 48, (1 << 24) + 1025
     QUOTIENTS = (1 << 26) + 2050  # elements of a call in which a quotient by 2 is off by 2 in float32

@@ -52,8 +52,7 @@ class HostInputs:
                 asked |= lies if calls else set()
                 vain[one.branch] += not calls
         calls = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
-        apart = one_apart(draws, paths[0].form) if first and paths and self.branches.by_layout else ()
-        return [*apart, *calls]
+        return [*(one_apart(draws, paths[0].form) if first and paths and self.branches.by_layout else ()), *calls]
 
     def _laid_out(self, draws: Draws, wanted: OtherWay, wide: bool, own: Mapping[str, int]) -> list[dict[str, int]]:
         """Sizes with strides and offsets: small ones, or at least the call's `own`, where they are known."""
@@ -66,9 +65,8 @@ class HostInputs:
         layout that tells calls apart: what holds for small sizes alone, such as indices of 16 bits, shows there first.
         Then such for ways that none has gone together."""
         ends = (AtEnd(path, step) for path in self.paths for step in filter(path.is_below, range(len(path.steps))))
-        pairs = itertools.islice(self._never_together(), Limit.PAIRS * self.goes_far)
         met = self.branches.ended | self.tried
-        for wanted in itertools.chain(ends, pairs):
+        for wanted in (*ends, *itertools.islice(self._never_together(), Limit.PAIRS * self.goes_far)):
             if isinstance(wanted, Together) or wanted.way not in met:
                 calls = self._calls(draws, wanted)
                 each = {max(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in calls}

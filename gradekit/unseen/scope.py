@@ -36,9 +36,9 @@ class CallScope:
     @functools.cached_property
     def content(self) -> Hashable:
         """Equal for scopes of the same calls, whichever checks' they are."""
-        draws, allowed = self.draws, [(name, *self.range(name), tuple(self.listed(name) or ())) for name in self.names]
-        told = draws.domain, draws.entry.name, draws.upstream, draws.scalars, draws.layouts
-        return *told, self.rank, self.at_most, self.given, tuple(allowed)
+        sizes = [(name, *self.range(name), tuple(self.listed(name) or ())) for name in self.names]
+        draws = replace(self.draws, sizes=(), free=frozenset(), at_most=0)
+        return draws, draws.entry.name, self.rank, self.at_most, self.given, tuple(sizes)
 
     @functools.cached_property
     def names(self) -> list[str]:
