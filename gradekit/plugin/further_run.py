@@ -128,9 +128,8 @@ class FurtherInputs:
             calls += _listed(found, self._kernels.further, draws, forms, self._host.paths)
             yield from self._afforded([*special, *calls, *again], found, name, Limit.ROUNDS - 1 - turn)
             if turn == Limit.ROUNDS - 1 or len(found.ran) == before:
-                last = [*self._varied(draws), *_listed(found, self._host.last, draws)]
-                yield from self._afforded(last, found, name, 0)
-                return
+                last = _listed(found, self._host.last, draws)
+                return (yield from self._afforded([*self._varied(draws), *last], found, name, 0))
 
     def _special(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
         """Those of the first round alone, whatever decides."""

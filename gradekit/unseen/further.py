@@ -116,8 +116,7 @@ def fits(draws: Draws, form: TracedForm) -> bool:
 
 def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int | None, more: Mapping[str, Any]) -> Call:
     """The call with the sizes and scalars that were chosen, strides and offsets too where they were (see
-    `Candidates.solutions`), and `more` as a pick's label has it. Without a `turn`, equal sizes have the same one in all
-    checks: where these have the same kinds of values too, one run serves them all."""
+    `Candidates.solutions`), and `more` as a pick's label has it; in a `turn`, or that of the sizes in all checks."""
     turn = zlib.crc32(repr(sorted(chosen.items())).encode()) % 97 if turn is None else turn
     sizes = {f"size {name}": n for name, n in chosen.items()}
     call = draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))
