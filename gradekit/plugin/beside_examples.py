@@ -355,13 +355,12 @@ def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> 
 
 
 def _too_narrow(program: Program) -> Diagnosis:
-    """What to say of a call that is right without rounding; where all is float32, the order of operations is left."""
+    """What to say of a call that is right without rounding, and which no place alone makes wrong."""
     if any(re.search(r"f16|f8|tf32", kernel.ttir) for kernel in program.kernels.values()):
         sentence = "Without any rounding, this call is right: a dtype on the way is too narrow for it."
-        return Diagnosis(Cause.LOW_PRECISION, sentence, vague=True)
-    sentence = "Without any rounding, this call is right: small numbers are lost beside large ones."
-    hint = "take large numbers from each other first, and then add the small ones"
-    return Diagnosis(Cause.LOW_PRECISION, sentence, hint=hint, vague=True)
+    else:
+        sentence = "Without any rounding, this call is right: what float32 rounds on the way makes it wrong."
+    return Diagnosis(Cause.LOW_PRECISION, sentence, vague=True)
 
 
 def _repeat(

@@ -334,7 +334,8 @@ def _operator(change: Change) -> type[ast.operator] | None:
 
 def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """Of likely changes of one kind on a few lines, any of which makes all calls right, the largest of the first line
-    is told, and the other lines with it. Changes that put an unused name to use keep the order they are made in."""
+    is told, and the other lines with it, unless a change is of several places. Changes that put an unused name to use
+    keep the order they are made in."""
     least = min(change.kind for change in found)
     mine = [change for change in found if change.kind is least]
     lines = _lines(mine)
@@ -348,8 +349,8 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     weight = lambda one: (least_first(one), is_there(one), -place(one), size(one), -len(one.new))
     largest = [max((one for one in mine if one.line == line), key=weight) for line in lines]
     mends = mends_each(sorted(largest, key=weight, reverse=True), source)
-    if not mends:
-        return mends
+    if not mends or any(one.also for one in largest):
+        return [replace(one, rank=Rank.OF_SEVERAL) for one in mends]
     others = " or ".join(f"line {line}" for line in lines if line != mends[0].line)
     is_alike = all(one.hint == mends[0].hint for one in mends)
     or_else = f"or the same in {others}" if is_alike else f"or, in line {mends[1].line}, {mends[1].hint}"

@@ -92,7 +92,8 @@ class Tutor:
         left = [check for check in wrong if check.name not in found]
         if left and best in mends and LOOK not in best.hint:
             is_suspect = best in self._mending.suspect
-            said_of_it = None if is_suspect else self._with_this_left(best, _lower(left[0].error.message), tries.clues)
+            still = _lower(str(after[best][left[0].name]))
+            said_of_it = None if is_suspect else self._with_this_left(best, still, tries.clues)
             found |= {check.name: said_of_it for check, mend in said if mend == best}
         return {**found, **(self._anew(best) if _all_right(after[best]) else {})}
 

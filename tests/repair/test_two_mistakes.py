@@ -67,8 +67,7 @@ def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> Non
 
 TWO = tomllib.loads((Path(__file__).parent / "two_mistakes.toml").read_text(encoding="utf-8"))
 SAMPLE = {
-    "fc_half_strides", "va_no_masks_minus", "dr_rest_and_seed", "va_bare_store_other_stride",
-    "sm_size_for_a_pointer",
+    "fc_half_strides", "va_no_masks_minus", "dr_rest_and_seed", "sm_size_for_a_pointer",
 }  # fmt: skip
 
 
