@@ -105,7 +105,6 @@ class _Lint:
         for name, tensor, message in python_text.unknown_kinds(self._entries, self._known.kinds):
             yield Complaint(located(self._domain_file, text, Problem((name, "tensors", tensor, "values"), message)))
 
-
     # --- Python ------------------------------------------------------------------------------------------------------
 
     @functools.cached_property

@@ -63,10 +63,10 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
     forms = _by_form(apart)
     found = [Seen(SHARED) for key in _by_form(together) if key not in forms]
     by_rank = sorted(forms, key=lambda key: _rank(forms[key][0]))
-    first = {_formula_of(key): key for key in reversed(by_rank)}
-    by_rank.sort(key=lambda key: first[_formula_of(key)] != key)
+    first_of_formula = {*{_formula_of(key): key for key in reversed(by_rank)}.values()}
+    by_rank.sort(key=lambda key: key not in first_of_formula)
     for key in by_rank[: Limit.FORMS]:
-        examples, outcomes = forms[key], _tried(run.subject, forms[key], is_new=first[_formula_of(key)] == key)
+        examples, outcomes = forms[key], _tried(run.subject, forms[key], is_new=key in first_of_formula)
         for part in {seen.part for seen, _ in examples}:
             for outcome in outcomes if part is None else outcomes[part : part + 1]:
                 if isinstance(outcome, Failure):
