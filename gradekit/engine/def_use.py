@@ -18,7 +18,7 @@ MOVED = (
 """Operations that move elements and change none."""
 
 POINTED = frozenset(
-    {*MOVED, "tt.addptr", "tt.bitcast", "tt.advance", "tt.make_tensor_ptr", "tt.make_tensor_descriptor"}
+    {*MOVED, "tt.addptr", "tt.bitcast", "tt.make_tensor_descriptor"}
 )
 """Operations whose pointer is one into what their first operand points into."""
 

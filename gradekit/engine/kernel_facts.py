@@ -159,10 +159,8 @@ def _adds_floats(op: Op) -> bool:
 
 
 def leaves_lanes_undefined(op: Op) -> bool:
-    """Whether lanes outside of the load's mask, or outside of its block pointer's tensor, have no value."""
-    if op.name != "tt.load":
-        return False
-    return len(op.operands) == 2 or (bool(op.attributes.get("boundaryCheck")) and not op.attributes.get("padding"))
+    """Whether lanes outside of the load's mask have no value."""
+    return op.name == "tt.load" and len(op.operands) == 2
 
 
 # --- how long values live, and what a block costs ---------------------------------------------------------------------

@@ -18,7 +18,7 @@ from gradekit.engine.frame import PROGRAM, Frame, LaunchContext, Scope, dtype_of
 from gradekit.engine.kernel_facts import KernelFacts, meets_others
 from gradekit.engine.memory import Memory
 from gradekit.engine.ttir import Function, Type
-from gradekit.engine.values import Affine, BlockPointer, Pointer, constant, wrap
+from gradekit.engine.values import Affine, Pointer, TensorDescriptor, constant, wrap
 from gradekit.program import ITEMSIZE, Descriptor, Scalar, View
 
 
@@ -153,9 +153,8 @@ def _pointer(view: View, itemsize: int, memory: Memory) -> Pointer:
 def _descriptor(argument: Descriptor, memory: Memory) -> list[Any]:
     view = argument.view
     base = _pointer(view, ITEMSIZE[view.dtype], memory)
-    zeros = (0,) * len(view.shape)
-    block = BlockPointer(base, view.shape, view.stride, zeros, argument.block, argument.padding)
-    return [block, *view.shape, *view.stride]
+    described = TensorDescriptor(base, view.shape, view.stride, argument.block, argument.padding)
+    return [described, *view.shape, *view.stride]
 
 
 # --- programs that wait for each other: one at a time, each in a thread of its own, they take turns at their atomics --

@@ -92,7 +92,7 @@ class _Search:
     def _access(self, op: Op, each: list[frozenset[Guard]]) -> frozenset[Guard] | None:
         """A load or a store: what its own mask leaves out is not accessed, and of a load given another value."""
         place = MASK_AT[op.name]
-        if len(op.operands) <= place or op.attributes.get("boundaryCheck") or each[place]:
+        if len(op.operands) <= place or each[place]:
             return None
         if any(self._beyond(guards, op.operands[place]) for guards in each[:place]):
             return None

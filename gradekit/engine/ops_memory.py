@@ -1,16 +1,14 @@
-"""tt.* operations on memory: plain and block loads and stores, tensor descriptors, atomics."""
+"""tt.* operations on memory: loads and stores by pointers and by tensor descriptors, and atomics."""
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from gradekit.engine import integers
 from gradekit.engine.atomics import UPDATES, Update, compare_and_swap, keep, overwrite
-from gradekit.engine.branch_coverage import MASKED, note_mask
+from gradekit.engine.branch_coverage import note_mask
 from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.kernel_facts import leaves_lanes_undefined
@@ -21,9 +19,9 @@ from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import (
     Affine,
     Below,
-    BlockPointer,
     Conjunction,
     Pointer,
+    TensorDescriptor,
     Unmade,
     Value,
     absolute,
@@ -58,9 +56,7 @@ def _compile_load(op: Op) -> Evaluator:
         values = frame.values
         if op.attributes.get("isVolatile"):
             frame.context.pause()
-        pointer: Pointer | BlockPointer = values[source]  # type: ignore[index]
-        if isinstance(pointer, BlockPointer):
-            return load_block(frame, op, pointer, op.attributes.get("boundaryCheck", ()), op.attributes.get("padding"))
+        pointer: Pointer = values[source]  # type: ignore[index]
         mask = None if masked is None else values[masked]
         other = values[replaced] if replaced is not None else _undefined(frame, op) if leaves_undefined else None
         if isinstance(other, Pointer):
@@ -107,11 +103,8 @@ def _compile_store(op: Op) -> Evaluator:
     def step(frame: Frame) -> None:
         values = frame.values
         pointer, value = values[target], values[stored]  # type: ignore[index]
-        if not isinstance(value, Unmade) or frame.context.memory.explains or isinstance(pointer, BlockPointer):
+        if not isinstance(value, Unmade) or frame.context.memory.explains:
             value = to_memory(frame, value, type)
-        if isinstance(pointer, BlockPointer):
-            frame.context.memory.store(_located(frame, op, pointer, op.attributes.get("boundaryCheck", ())), value)
-            return
         mask = None if masked is None else values[masked]
         access = frame.access(op, pointer, mask, type.shape)
         if mask is not None:
@@ -177,20 +170,19 @@ def _atomic(frame: Frame, op: Op, change: Update, operands: tuple[Tensor, ...], 
     return frame.context.memory.atomic(frame.access(op, frame.operand(op, 0), mask, tile), change, operands)
 
 
-# --- blocks: tensor descriptors and block pointers --------------------------------------------------------------------
+# --- tensor descriptors -----------------------------------------------------------------------------------------------
 
 
-@evaluates("tt.make_tensor_ptr", "tt.make_tensor_descriptor")
-def _evaluate_make_block(frame: Frame, op: Op) -> BlockPointer:
+@evaluates("tt.make_tensor_descriptor")
+def _evaluate_make_descriptor(frame: Frame, op: Op) -> TensorDescriptor:
     base, *numbers = (frame.values[name] for name in op.operands)
     tile = op.result_types[0].pointee
     assert tile is not None
     rank = len(tile.shape)
-    shape, strides, offsets = (tuple(numbers[at : at + rank]) for at in (0, rank, 2 * rank))
+    shape, strides = tuple(numbers[:rank]), tuple(numbers[rank:])
+    _look_at_alignment(frame, op, base, (base.offset, *strides[:-1]))
     padding = "nan" if op.attributes.get("padding") == PAD_NAN else "zero"
-    if op.name == "tt.make_tensor_descriptor":
-        _look_at_alignment(frame, op, base, (base.offset, *strides[:-1]))
-    return BlockPointer(base, shape, strides, offsets or (0,) * rank, tile.shape, padding)
+    return TensorDescriptor(base, shape, strides, tile.shape, padding)
 
 
 def _look_at_alignment(frame: Frame, op: Op, base: Pointer, numbers: Sequence[Value]) -> None:
@@ -203,31 +195,19 @@ def _look_at_alignment(frame: Frame, op: Op, base: Pointer, numbers: Sequence[Va
         frame.report(Cause.BROKEN_PROMISE, op, broken, what)
 
 
-@evaluates("tt.advance")
-def _evaluate_advance(frame: Frame, op: Op) -> BlockPointer:
-    block, *steps = (frame.values[name] for name in op.operands)
-    offsets = tuple(integers.addi(a, b, 32, (frame.count,)) for a, b in zip(block.offsets, steps, strict=True))
-    return replace(block, offsets=offsets)
-
-
-def _located(frame: Frame, op: Op, block: BlockPointer, axes: Any) -> Access:
-    """An access to the elements of the tile at a block's offsets that are inside the tensor along `axes`."""
-    rank = len(block.block)
-    shape, tiled = (frame.count, *block.block), splat(rank)
-    pointer, masks = over_parts(block.base, tiled), []
-    for axis, size in enumerate(block.block):
+def _located(frame: Frame, op: Op, tensor: TensorDescriptor) -> Access:
+    """An access to the elements inside the tensor of the tile that an operation names by its last operands."""
+    names, rank = op.operands[1 if op.name == "tt.descriptor_load" else 2 :], len(tensor.block)
+    shape, tiled = (frame.count, *tensor.block), splat(rank)
+    pointer, masks = over_parts(tensor.base, tiled), []
+    for axis, (name, size) in enumerate(zip(names, tensor.block, strict=True)):
         along = Affine(0, tuple(int(a == axis + 1) for a in range(rank + 1)), 0, size - 1)
-        index = integers.addi(tiled(wide(block.offsets[axis])), along, 64, shape)
-        step = integers.muli(index, tiled(wide(block.strides[axis])), 64, shape)
+        index = integers.addi(tiled(wide(frame.values[name])), along, 64, shape)
+        step = integers.muli(index, tiled(wide(tensor.strides[axis])), 64, shape)
         pointer = move(pointer, step, shape)
-        if axis in axes:
-            masks.append(integers.cmpi("sge", index, 0, 64, shape))
-            masks.append(integers.cmpi("slt", index, tiled(wide(block.shape[axis])), 64, shape))
-    mask = _all_of(masks)
-    access = frame.access(op, pointer, mask, block.block)
-    if axes and op.name in MASKED:
-        note_mask(frame, op, mask, access.shape)
-    return access
+        masks.append(integers.cmpi("sge", index, 0, 64, shape))
+        masks.append(integers.cmpi("slt", index, tiled(wide(tensor.shape[axis])), 64, shape))
+    return frame.access(op, pointer, _all_of(masks), tensor.block)
 
 
 def _all_of(masks: list[bool | Below | Tensor]) -> Value:
@@ -237,43 +217,25 @@ def _all_of(masks: list[bool | Below | Tensor]) -> Value:
     return Conjunction(factors) if factors else True
 
 
-def load_block(frame: Frame, op: Op, block: BlockPointer, axes: Any, padding: Any) -> Value:
-    """The tile at a block's own offsets, padded outside by checked `axes`; a descriptor's may drop axes of size 1."""
-    type = op.result_types[0]
-    undefined = _undefined(frame, op) if leaves_lanes_undefined(op) else None
-    other = _padding(padding, type, len(block.block)) if undefined is None else undefined
-    loaded = frame.context.memory.load(_located(frame, op, block, axes), other, memory_dtype(type))
-    if type.shape != block.block:
-        loaded = loaded.expand([loaded.shape[0], *block.block]).reshape(loaded.shape[0], *type.shape)
-    return in_registers(loaded, type)
-
-
-def _padding(padding: Any, type: Type, rank: int) -> Value:
-    wants_nan = padding in (PAD_NAN, "nan") and dtype_of(type).is_floating_point
-    return constant(float("nan") if wants_nan else 0, memory_dtype(type), 1 + rank)
-
-
-def _described(frame: Frame, op: Op) -> tuple[BlockPointer, range]:
-    """The tile that an operation on a descriptor names by its last operands, and the axes that are checked: all."""
-    names = op.operands[1 if op.name == "tt.descriptor_load" else 2 :]
-    offsets = tuple(frame.values[name] for name in names)
-    return replace(frame.operand(op, 0), offsets=offsets), range(len(offsets))
-
-
 @evaluates("tt.descriptor_load")
 def _evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
-    block, axes = _described(frame, op)
-    return load_block(frame, op, block, axes, block.padding)
+    """The tile, padded outside of the tensor; axes of size 1 may be dropped."""
+    tensor, type = frame.operand(op, 0), op.result_types[0]
+    outside = float("nan") if tensor.padding == "nan" and dtype_of(type).is_floating_point else 0
+    other = constant(outside, memory_dtype(type), 1 + len(tensor.block))
+    loaded = frame.context.memory.load(_located(frame, op, tensor), other, memory_dtype(type))
+    if type.shape != tensor.block:
+        loaded = loaded.expand([loaded.shape[0], *tensor.block]).reshape(loaded.shape[0], *type.shape)
+    return in_registers(loaded, type)
 
 
 @evaluates("tt.descriptor_store")
 def _evaluate_descriptor_store(frame: Frame, op: Op) -> None:
-    block, axes = _described(frame, op)
-    tile = frame.full(op, 1)
-    frame.context.memory.store(_located(frame, op, block, axes), tile.reshape(tile.shape[0], *block.block))
+    tensor, tile = frame.operand(op, 0), frame.full(op, 1)
+    frame.context.memory.store(_located(frame, op, tensor), tile.reshape(tile.shape[0], *tensor.block))
 
 
 @evaluates("tt.descriptor_reduce")
 def _evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
-    access = _located(frame, op, *_described(frame, op))
+    access = _located(frame, op, frame.operand(op, 0))
     frame.context.memory.atomic(access, _change(frame, op), (frame.tensor(op, 1),))

@@ -84,13 +84,12 @@ class Pointer:
 
 
 @dataclass(slots=True)
-class BlockPointer:
-    """A tensor descriptor or block pointer: a strided tensor at `base`, accessed in tiles of `block` at `offsets`."""
+class TensorDescriptor:
+    """A strided tensor at `base`, accessed in tiles of `block`."""
 
     base: Pointer
     shape: tuple[Any, ...]
     strides: tuple[Any, ...]
-    offsets: tuple[Any, ...]
     block: tuple[int, ...]
     padding: str = "zero"
 
@@ -125,7 +124,7 @@ class Unmade:
 
 
 Integer = int | Affine | Tensor
-Value = int | Affine | Below | Conjunction | Pointer | BlockPointer | Unmade | Tensor
+Value = int | Affine | Below | Conjunction | Pointer | TensorDescriptor | Unmade | Tensor
 
 
 # --- integers in range ------------------------------------------------------------------------------------------------
@@ -292,10 +291,9 @@ def over_parts(value: Any, change: Callable[[Any], Any]) -> Any:
         return Conjunction(tuple(over_parts(factor, change) for factor in value.factors))
     if isinstance(value, Pointer):
         return Pointer(value.storage, change(value.offset), value.itemsize)
-    if isinstance(value, BlockPointer):
-        base, parts = over_parts(value.base, change), (value.shape, value.strides, value.offsets)
-        shape, strides, offsets = (tuple(map(change, part)) for part in parts)
-        return BlockPointer(base, shape, strides, offsets, value.block, value.padding)
+    if isinstance(value, TensorDescriptor):
+        base, shape, strides = over_parts(value.base, change), map(change, value.shape), map(change, value.strides)
+        return TensorDescriptor(base, tuple(shape), tuple(strides), value.block, value.padding)
     return change(value)
 
 
@@ -326,8 +324,8 @@ def stitch(pieces: list[tuple[Tensor, Any]], count: int, dtype: torch.dtype | No
         return first if len(pieces) > 1 or pieces[0][0].numel() == count else _scatter(pieces, count, dtype, tile)
     if isinstance(first, Pointer):
         return _stitch_pointers(pieces, count, tile)
-    if isinstance(first, BlockPointer):
-        return _stitch_blocks(pieces, count)
+    if isinstance(first, TensorDescriptor):
+        return _stitch_descriptors(pieces, count)
     return _scatter(pieces, count, dtype, tile)
 
 
@@ -349,7 +347,7 @@ def _stitch_pointers(pieces: list[tuple[Tensor, Any]], count: int, tile: Sequenc
     return Pointer(first.storage, offset, first.itemsize)
 
 
-def _stitch_blocks(pieces: list[tuple[Tensor, Any]], count: int) -> BlockPointer:
+def _stitch_descriptors(pieces: list[tuple[Tensor, Any]], count: int) -> TensorDescriptor:
     first = pieces[0][1]
 
     def part(name: str) -> tuple[Any, ...]:
@@ -360,7 +358,7 @@ def _stitch_blocks(pieces: list[tuple[Tensor, Any]], count: int) -> BlockPointer
         )
 
     base = stitch([(index, value.base) for index, value in pieces], count, None, ())
-    return BlockPointer(base, part("shape"), part("strides"), part("offsets"), first.block, first.padding)
+    return TensorDescriptor(base, part("shape"), part("strides"), first.block, first.padding)
 
 
 def absolute(pointer: Pointer) -> Pointer:

@@ -1,4 +1,4 @@
-"""Loads, stores and atomics, by pointers, block pointers and descriptors: which elements they touch, and where."""
+"""Loads, stores and atomics, by pointers and by tensor descriptors: which elements they touch, and where."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from gradekit.engine.ttir import Module, Op
 from gradekit.engine.ttir_locations import line_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicAccess, SymbolicPointer, Tile, Value, lanes
-from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, both, choose, free, of_atom, term
+from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, both, choose, free, of_atom
 from gradekit.prove.walk import MEMORY, Walk
 
 DATA = "its address depends on data, or on arithmetic that is not followed"
@@ -44,8 +44,6 @@ def _store(walk: Walk, op: Op) -> list[Value]:
 
 def _by_pointer(walk: Walk, op: Op, kind: str) -> SymbolicAccess:
     target, type = walk.get(op.operands[0]), op.operand_types[0]
-    if isinstance(target, Tile):
-        return _by_tile(walk, op, kind, target, op.attributes.get("boundaryCheck", ()))
     masked = mask_of(op)
     mask = walk.get(masked[0]) if masked else TRUE
     access = _new(walk, op, kind, type.shape)
@@ -67,48 +65,33 @@ def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> SymbolicAcces
     return SymbolicAccess(kind, line, order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns, change=change)
 
 
-# --- block pointers and descriptors ----------------------------------------------------------------------------------
+# --- tensor descriptors -----------------------------------------------------------------------------------------------
 
 
-@enters(MEMORY, "tt.make_tensor_ptr", "tt.make_tensor_descriptor")
+@enters(MEMORY, "tt.make_tensor_descriptor")
 def _tile(walk: Walk, op: Op) -> list[Value]:
     base, *numbers = (walk.get(name) for name in op.operands)
     pointee = op.result_types[0].pointee
     if not isinstance(base, SymbolicPointer) or pointee is None or not all(isinstance(n, Term) for n in numbers):
         return [OTHER]
     rank = len(pointee.shape)
-    parts = [tuple(numbers[at : at + rank]) for at in (0, rank, 2 * rank)]
-    offsets = parts[2] or (ZERO,) * rank
-    return [Tile(base, parts[0], parts[1], offsets, pointee.shape)]  # type: ignore[arg-type]
+    return [Tile(base, tuple(numbers[:rank]), tuple(numbers[rank:]), pointee.shape)]  # type: ignore[arg-type]
 
 
-@enters(MEMORY, "tt.advance")
-def _advance(walk: Walk, op: Op) -> list[Value]:
-    tile, *steps = (walk.get(name) for name in op.operands)
-    if not isinstance(tile, Tile) or not all(isinstance(step, Term) for step in steps):
-        return [OTHER]
-    return [replace(tile, offsets=tuple(a + scalar(b) for a, b in zip(tile.offsets, steps, strict=True)))]
-
-
-def _by_tile(
-    walk: Walk, op: Op, kind: str, tile: Tile, axes: Sequence[int], index: Sequence[Value] = ()
-) -> SymbolicAccess:
+def _by_tile(walk: Walk, op: Op, kind: str, tile: Tile, places: Sequence[Value]) -> None:
     access = _new(walk, op, kind, tile.block)
-    places = index or tile.offsets
-    known = all(isinstance(place, Term) for place in places)
-    offset, inside = tile.base.offset, []
-    for axis, place in enumerate(lanes(tile.block)):
-        at = scalar(places[axis]) + place if known else ZERO
+    starts = [place for place in places if isinstance(place, Term)]
+    known, offset, inside = len(starts) == len(places), tile.base.offset, []
+    for axis, (start, lane) in enumerate(zip(starts, lanes(tile.block), strict=False)):
+        at = start + lane
         offset = offset + at * tile.strides[axis]
-        if axis in axes:
-            inside += [at >= 0, at < tile.shape[axis]]
+        inside += [at >= 0, at < tile.shape[axis]]
     premises = walk.premises(op.operands)
     access = replace(
         access, base=tile.base.base if known else None, offset=offset, mask=both(*inside), itemsize=tile.base.itemsize,
         premises=premises, premises_always=walk.path_premises | premises, why="" if known else DATA,
     )  # fmt: skip
     walk.touch(access)
-    return access
 
 
 @enters(MEMORY, *(f"tt.descriptor_{name}" for name in ("load", "store", "reduce", "gather", "scatter")))
@@ -118,15 +101,10 @@ def _descriptor(walk: Walk, op: Op) -> list[Value]:
     tile = walk.get(op.operands[0])
     if isinstance(tile, Tile) and not op.name.endswith(("gather", "scatter")):
         indices = op.operands[1 if op.results else 2 :]
-        _by_tile(walk, op, kind, tile, range(len(tile.block)), [walk.get(name) for name in indices])
+        _by_tile(walk, op, kind, tile, [walk.get(name) for name in indices])
     else:
         walk.touch(replace(_new(walk, op, kind, ()), why=DATA, premises_always=walk.path_premises))
     return [walk.unknown(type) for type in op.result_types]
-
-
-def scalar(value: Value) -> Term:
-    """An integer value as a term; anything else is a mistake of the caller."""
-    return value if isinstance(value, Term) else term(0)
 
 
 def accesses(

@@ -356,7 +356,7 @@ def _descriptor(host: SymbolicHost, position: int, argument: Descriptor, types: 
     base = SymbolicPointer(position, ZERO, ITEMSIZE[argument.view.dtype])
     tile: Value = OTHER
     if geometry is not None:
-        tile = Tile(base, *geometry, (ZERO,) * rank, argument.block)
+        tile = Tile(base, *geometry, argument.block)
     alone = len(types) < 1 + 2 * rank or types[1].element == "tensordesc"
     return [tile] if alone else [tile, *(geometry[0] + geometry[1] if geometry else [OTHER] * (2 * rank))]
 

@@ -32,12 +32,11 @@ class SymbolicPointer:
 
 @dataclass(frozen=True)
 class Tile:
-    """A tensor descriptor or a block pointer: blocks of `block` elements of a tensor, from `offsets` on."""
+    """A tensor descriptor: blocks of `block` elements of a tensor."""
 
     base: SymbolicPointer
     shape: tuple[Term, ...]
     strides: tuple[Term, ...]
-    offsets: tuple[Term, ...]
     block: tuple[int, ...]
 
 

@@ -23,7 +23,7 @@ from gradekit.engine.kernel_facts import operations
 from gradekit.engine.launch import bind
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.ttir import Op
-from gradekit.engine.values import BlockPointer, Pointer
+from gradekit.engine.values import Pointer, TensorDescriptor
 from gradekit.inputs import layouts
 from gradekit.inputs.draws import Call, Draws, shape_of
 from gradekit.inputs.layouts import CONTIGUOUS, TRANSPOSED, is_row_major
@@ -506,7 +506,7 @@ def _count_launch(program: Program, launch: Launch, found: Tallies) -> None:
     entry, numbered = text.module.entry, Memory()
     numbered.storages.update((view.storage, Storage(view.storage, torch.empty(0), 0)) for view in views_in(launch))
     bound = dict(zip(entry.arguments, bind(entry, launch.args, numbered), strict=False))
-    pointers = {name: value.base if isinstance(value, BlockPointer) else value for name, value in bound.items()}
+    pointers = {name: value.base if isinstance(value, TensorDescriptor) else value for name, value in bound.items()}
     storages = {name: one.storage.id for name, one in pointers.items() if isinstance(one, Pointer)}
     numbers = frozenset((text.arguments[name], n) for name, n in bound.items() if type(n) is int)
     between = program.allocated.keys() - {view.storage for view in views_in(program.results)}
