@@ -25,22 +25,21 @@ def bounded(value: Any) -> Any:
     """A number that is not too long, a list that is not too long, or anything else."""
     if isinstance(value, int) and value.bit_length() > Limit.BITS:
         raise NotWalked("a number that is too long")
-    if isinstance(value, (str, list, tuple, dict)):
-        _counted(value, Limit.ITEMS)
+    _counted(value, Limit.ITEMS)
     if isinstance(value, Tensor) and value.numel() > Limit.HOST_ELEMENTS:
         raise NotWalked("a tensor that is too large")
     return value
 
 
 def _counted(value: Any, most: int) -> int:
-    """The items of a list, with those of the lists in it."""
+    """The items of a list, with those of the lists in it; nothing else has any."""
     if not isinstance(value, (str, list, tuple, dict)):
-        return 1
+        return 0
     count = len(value) + 1
     for one in () if isinstance(value, str) else value.values() if isinstance(value, dict) else value:
         if count > most:
             break
-        count += _counted(one, most - count) if isinstance(one, (str, list, tuple, dict)) else 0
+        count += _counted(one, most - count)
     if count > most + 1:
         raise NotWalked("a list that is too long")
     return count
@@ -152,7 +151,9 @@ def _descriptor_of(tensor: Tensor, block_shape: Sequence[int], *padding: str) ->
     return HostDescriptor(tensor, tensor.shape, tensor.stride(), block_shape, *padding)
 
 
-_KINDS = {"int": int, "float": float, "bool": bool, "tuple": (tuple, list), "list": list, "str": str}
+_KINDS: dict[str, Any] = {
+    "int": int, "float": float, "bool": bool, "tuple": (tuple, list), "list": list, "str": str, "torch.Tensor": Tensor,
+}  # fmt: skip
 
 _DESCRIPTOR = "triton.tools.tensor_descriptor.TensorDescriptor"
 
@@ -216,11 +217,7 @@ def of_dotted(path: str) -> Any:
 
 def is_instance(value: Any, of: Any) -> bool:
     """isinstance, for the types that host code asks for."""
-    names = [one.path for one in (of if isinstance(of, tuple) else (of,)) if isinstance(one, Dotted)]
-    kinds = [_KINDS.get(name) or (Tensor if name == "torch.Tensor" else None) for name in names]
-    if not kinds or None in kinds:
-        raise NotWalked("a type that is not known")
-    return any(isinstance(value, kind) for kind in kinds)  # type: ignore[arg-type]
+    return isinstance(value, tuple(_KINDS[one.path] for one in (of if isinstance(of, tuple) else (of,))))
 
 
 # --- values that are no numbers or tensors: functions, kernels, and what autograd knows -------------------------------

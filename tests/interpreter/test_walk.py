@@ -12,6 +12,7 @@ from gradekit.interpreter.host_walk import HostWalk, Launches
 from gradekit.interpreter.kernel_walk import KernelWalk
 from gradekit.interpreter.tile_values import NotWalked, TileMemory
 from gradekit.interpreter.walk import Code, Returned, Substitution, Walk, Watched, bound
+from gradekit.interpreter.walked_call import WRONG
 from gradekit.submission.parsed_source import ParsedSource
 from tests.beside import beside
 
@@ -73,7 +74,7 @@ def test_words_of_32_bits_overflow_and_other_integers_do_not() -> None:
 
 
 def test_an_index_that_a_tile_lacks_is_not_walked() -> None:
-    with pytest.raises(NotWalked):
+    with pytest.raises(WRONG):
         returned(kernel_walk(), "return tl.gather(x, x, 0)", x=torch.tensor([[0, 2]]))
 
 
@@ -121,7 +122,7 @@ def test_kernels_and_host_code_mean_the_same_where_values_are_numbers(walk: Any,
 @BOTH
 @pytest.mark.parametrize("text", ["import os", "async def a(): pass", "return await_()", "return (yield)", "n.a = 1"])
 def test_what_is_not_understood_is_refused(walk: Any, text: str) -> None:
-    with pytest.raises(NotWalked):
+    with pytest.raises(WRONG):
         returned(walk(), text, n=4)
 
 
