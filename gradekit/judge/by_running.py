@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gradekit.causes import Cause
@@ -134,7 +135,8 @@ class _Follower:
         if not operands or not op.name.startswith(_ELEMENTWISE):
             crossing = "a sum of products" if op.name.startswith("tt.dot") else "a reduction"
             return None if not operands else Origin(done.line, crossing, op.name, *_infinite(operands))
-        return Origin(done.line, _said(op, [number for number, _ in operands]), op.name, *_infinite(operands))
+        kind = "-inf - -inf" if op.name == "arith.subf" and done.is_of_nothing(lane) else op.name
+        return Origin(done.line, _said(op, [number for number, _ in operands]), kind, *_infinite(operands))
 
 
 def _handed_on(done: _Done, value: Tensor, same: Mapping[Tensor, Origin | _Given | None]) -> Origin | _Given | None:
@@ -186,6 +188,13 @@ class _Done:
             condition = self.frame.tile(self.op.operands[0], self.op.operand_types[0], self.position).flatten()
             return [1 if bool(condition[lane if condition.numel() > 1 else 0]) else 2]
         return [n for n, type in enumerate(self.op.operand_types) if type.element in FLOAT]
+
+    def is_of_nothing(self, lane: int) -> bool:
+        """Whether all that stands in the rows of its operands that the lane belongs to is -inf."""
+        operands = zip(self.op.operands, self.op.operand_types, strict=True)
+        tiles = [self.frame.tile(name, type, self.position) for name, type in operands]
+        rows = [tile.reshape(-1, tile.shape[-1])[lane // tile.shape[-1]] if tile.dim() else tile for tile in tiles]
+        return all(bool((row == -torch.inf).all()) for row in rows)
 
     def at(self, operand: int, lane: int, made: Tensor) -> Tensor:
         """An operand's number in a lane; where its lanes are others, one like what is `made`, or else a special one."""
@@ -274,8 +283,7 @@ def _told(origin: Origin, is_nan: bool, program: Program) -> Diagnosis:
     if first.operation in ("arith.truncf", "tt.fp_to_fp"):
         return Diagnosis(Cause.OVERFLOW, sentence, first.line)
     cause = Cause.NAN if is_nan else Cause.WRONG_VALUES
-    found = _OF_NAN.get(origin.said) or _OF_NAN.get(origin.operation, "")
-    hint = found if is_nan and not before else _OF_INFINITY.get(first.operation, "")
+    hint = _OF_NAN.get(origin.operation, "") if is_nan and not before else _OF_INFINITY.get(first.operation, "")
     return Diagnosis(cause, sentence, first.line, hint, passed=origin.passed - {first.line})
 
 

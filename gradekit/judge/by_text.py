@@ -9,7 +9,6 @@ from typing import TypeGuard
 
 from gradekit.causes import Cause
 from gradekit.judge.evidence import UPSTREAM, Diagnosis, Evidence
-from gradekit.program import Program
 from gradekit.source.draft import draft_of
 from gradekit.source.kernel import KernelDraft, PointerAccess
 from gradekit.submission.parsed_source import ParsedSource, blocks_of, called, dotted, is_decorated, nodes_of
@@ -74,21 +73,6 @@ def unused_parameter(evidence: Evidence) -> Diagnosis | None:
         if idle and launches and is_backward <= is_gradient:
             sentence = f"Nothing in {function.name} uses `{idle[0]}`, which it is given."
             return Diagnosis(evidence.failure.cause, sentence, function.lineno)
-    return None
-
-
-def tile_without_loop(text: str, program: Program, count: int) -> tuple[KernelDraft, int] | None:
-    """The kernel of a program, and the line, with a tile of so many elements that begins in one place alone: no loop
-    goes on behind it, and nothing is multiplied by its length. None where there is none."""
-    draft = draft_of(text)
-    constants = {one.name: one.constants for one in program.kernels.values()}
-    for kernel in draft.kernels if draft is not None else ():
-        for name in (name for name in kernel.constexprs if constants.get(kernel.name, {}).get(name) == count):
-            factors = [one for one in kernel.nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)]
-            is_moved = any(name in kernel.names(one) for one in (*factors, *kernel.loops))
-            tiles = [one for one in kernel.nodes if called(one) == "tl.arange" and name in kernel.names(one)]
-            if tiles and not is_moved:
-                return kernel, kernel.statement(tiles[0]).lineno
     return None
 
 

@@ -23,6 +23,7 @@ from gradekit.domain import EntryDomain
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.trials import kept_memory
 from gradekit.engine.ttir import Op
+from gradekit.engine.ttir_locations import line_of
 from gradekit.exact.borders import rows_at_borders, rows_with_peaks
 from gradekit.exact.places import narrowing, rounded_down
 from gradekit.exact.trial import NOT_TRIED, ExactCall, Outcome, Seen, tried
@@ -32,7 +33,7 @@ from gradekit.inputs.spec import Input, values_of, with_other_values
 from gradekit.inputs.value_kinds import FAR
 from gradekit.judge.by_text import keeps
 from gradekit.judge.compare import assert_close
-from gradekit.judge.evidence import UPSTREAM, Diagnosis
+from gradekit.judge.evidence import UPSTREAM, Diagnosis, operations_of
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_result_is_new
 from gradekit.judge.reference import Asked, Reference
@@ -333,8 +334,8 @@ def _slots_of(args: Sequence[Any], specs: Sequence[Input]) -> list[int | None]:
 
 
 def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> Diagnosis | None:
-    """The place whose rounding is why a result is off; vague where without any rounding the call is right, and
-    no place alone is why; None where its formula is wrong, or nothing is known of it."""
+    """The place whose rounding is why a result is off; vague where without any rounding the call is right, also with
+    ordinary values, and no place alone is why, or where it is wrong without; None where nothing is known of it."""
     comparison = failure.comparison
     is_rounded = comparison is not None and comparison.reference.native.is_floating_point()
     if comparison is None or comparison.reference.asked is None or not is_rounded:
@@ -344,23 +345,49 @@ def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> 
     if isinstance(call, str):
         return None
     outcome = tried(call, call.specs)[part]
+    if isinstance(outcome, Seen) and not outcome.why_not:
+        outcome = _of_ordinary_values(subject, seen, call)[part]
+        return None if isinstance(outcome, Failure) or outcome.why_not else _too_narrow(seen.program)
     if isinstance(outcome, Seen):
-        return None if outcome.why_not else _too_narrow(seen.program)
-    if outcome.cause is not Cause.LOW_PRECISION:
         return None
+    if outcome.cause is not Cause.LOW_PRECISION:
+        return Diagnosis(failure.cause, "It is wrong without any rounding, too.", vague=True)
     place = outcome.facts["rounding"]
     where = f"Line {outcome.line}" if outcome.line else "The kernel"
     sentence = f"{where} rounds to {place['dtype']} on the way, which alone moves a result by {place['moved']}."
-    return Diagnosis(outcome.cause, sentence, outcome.line)
+    return Diagnosis(outcome.cause, sentence, outcome.line, ADDED if outcome.line in _adding(seen.program) else "")
+
+
+ADDED = "make the tensor that is added to float32, and convert it when all is added"
+
+
+def _adding(program: Program) -> set[int | None]:
+    """The lines with atomic operations."""
+    return {line_of(op.location, program.path) for op in operations_of(program) if op.name.startswith("tt.atomic")}
+
+
+def _of_ordinary_values(subject: Subject, seen: Observation, call: ExactCall) -> list[Outcome]:
+    """What the same call shows of contiguous tensors, with ordinary values where the domain promises to take any."""
+    entry = subject.assignment.domain.get(seen.entry)
+    free = {one.name for one in entry.tensors if one.range is None and "normal" in one.values} if entry else set()
+    alone = [replace(spec, stride=row_major(spec.shape), offset=0, base=0) for spec in call.specs]
+    named = zip(alone, call.names, strict=True)
+    specs = [replace(spec, profile="normal") if name in free else spec for spec, name in named]
+    queue = iter(specs)
+    args = [next(queue) if isinstance(arg, Input) else arg for arg in seen.inputs]
+    try:
+        return tried(replace(call, program=subject.traced(seen.entry, args, seen.wanted), args=args), specs)
+    except TraceError as error:
+        return [Seen(str(error))] * len(call.parts)
 
 
 def _too_narrow(program: Program) -> Diagnosis:
     """What to say of a call that is right without rounding, and which no place alone makes wrong."""
     if any(re.search(r"f16|f8|tf32", kernel.ttir) for kernel in program.kernels.values()):
         sentence = "Without any rounding, this call is right: a dtype on the way is too narrow for it."
-    else:
-        sentence = "Without any rounding, this call is right: what float32 rounds on the way makes it wrong."
-    return Diagnosis(Cause.LOW_PRECISION, sentence, vague=True)
+        return Diagnosis(Cause.LOW_PRECISION, sentence, hint=ADDED if _adding(program) else "", vague=True)
+    sentence = "Without any rounding, this call is right: what float32 rounds on the way makes it wrong."
+    return Diagnosis(Cause.WRONG_VALUES, sentence, vague=True)
 
 
 def _repeat(

@@ -150,7 +150,7 @@ def diagnosis(
         return found
     if found is None:
         told = explained(error, call, run.subject, run, evidence.wrong)
-        return told or _of_all_calls(error, evidence, call, run)
+        return _of_all_calls(error, evidence, call, run) or told if told is None or told.vague else told
     rounding = measured_rounding(run.subject, call.observation, error)
     return rounding if rounding and not rounding.vague else found
 
@@ -172,10 +172,10 @@ def explained(
     ways = [lambda: diagnose(error, seen, inputs, text, calls), lambda: special_origin(*values)]
     told = next(filter(None, (way() for way in ways[:: -1 if error.cause is Cause.NAN else 1])), None)
     if Cause.UNWRITTEN_OUTPUT in (error.told, told.cause if told is not None else None):
-        line, why = unwritten(seen.program, values[1], values[3], text) or (None, "")
+        line, why = unwritten(seen.program, values[1], values[3]) or (None, "")
         return replace(told or Diagnosis(error.told, ""), line=line, hint=why) if told or line else None
     named = zip(call.args, called, strict=True)
-    told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")], text)
+    told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")])
     return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
 
 

@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from gradekit.engine.frame import Frame, LaunchContext, Observe
-from gradekit.engine.memory import Memory
-from gradekit.engine.observer import touched
-from gradekit.engine.ttir import Op
+from gradekit.judge.accesses import Accesses, places
 from gradekit.judge.by_running import ran
 from gradekit.program import Launch, Program, View, every_step, reads
 
@@ -22,9 +19,9 @@ ELSEWHERE = "the mistake may be elsewhere"
 
 @dataclass
 class Effort:
-    """An observer of so many `runs`: by line of a loop, the most `turns` of one program in any; how many elements are
+    """What so many `runs` did: by line of a loop, the most `turns` of one program in any; how many elements are
     `stored` and `loaded`, how many different ones, and how many are never loaded of a storage that others are loaded
-    of and that is no result."""
+    of and that is no result. An atomic loads and stores."""
 
     turns: Counter[int] = field(default_factory=Counter)
     stored: int = 0
@@ -33,32 +30,18 @@ class Effort:
     loaded_once: int = 0
     unread: int = 0
     runs: int = 0
-    _elements: dict[bool, dict[int, list[Tensor]]] = field(default_factory=dict)
-
-    def launch(self, context: LaunchContext, memory: Memory) -> Observe:
-        """A launch begins."""
-
-        def note(frame: Frame, op: Op) -> None:
-            for loop, turn in frame.loops or ():
-                line, asked_again = context.line(loop) or 0, loop.name == "scf.while"
-                self.turns[line] = max(self.turns[line], turn - asked_again)
-            if (found := touched(frame, op, memory)) is not None and found.storage is not None:
-                places = self._elements.setdefault(bool(op.results), {})
-                places.setdefault(found.storage.id, []).append(found.index[found.active])
-
-        return note
 
     def add(self, program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> None:
         """Adds a run of a program; one that does not come to its end does not count."""
-        self._elements = {True: {}, False: {}}
-        self.runs += ran(program, inputs, allow, self)
+        self.runs += ran(program, inputs, allow, seen := Accesses())
+        self.turns |= seen.turns
         on_host = (one for step in every_step(program.steps) if not isinstance(step, Launch) for one in reads(step))
         shown = {one.storage for one in (*program.results, *program.inputs, *on_host) if isinstance(one, View)}
-        loaded, stored = ({of: torch.cat(parts) for of, parts in self._elements[way].items()} for way in (True, False))
-        once = [{of: places.unique() for of, places in each.items()} for each in (loaded, stored)]
-        count = lambda each: sum(places.numel() for places in each.values())
-        self.loaded, self.loaded_once = self.loaded + count(loaded), self.loaded_once + count(once[0])
-        self.stored, self.stored_once = self.stored + count(stored), self.stored_once + count(once[1])
+        once = [{of: places(accesses) for of, accesses in way.items()} for way in (seen.loads, seen.stores)]
+        every = lambda way: sum(int(one.active.sum()) for accesses in way.values() for one in accesses)
+        different = lambda way: sum(places.numel() for places in way.values())
+        self.loaded, self.loaded_once = self.loaded + every(seen.loads), self.loaded_once + different(once[0])
+        self.stored, self.stored_once = self.stored + every(seen.stores), self.stored_once + different(once[1])
         for storage in once[1].keys() & once[0].keys() - shown:  # what nothing loads at all is kept for another call
             self.unread += int((~torch.isin(once[1][storage], once[0][storage])).sum())
 

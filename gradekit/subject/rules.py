@@ -102,8 +102,13 @@ def within_budget(entry: str, label: str = "") -> Iterator[None]:
         message, seen = f"{entry} was stopped{where} {_why(error)}", next(iter(error.findings), None)
         if seen is not None:  # what is wrong in memory may be why there is so much to do
             message = f"{sentence(seen)} {message}"
-        line = seen.line if seen is not None else error.line
+        line = seen.line if seen is not None else None if _is_left_by_others(error) else error.line
         raise Failure(Cause.BUDGET_EXCEEDED, message, line=line, seen=seen) from None
+
+
+def _is_left_by_others(error: OverBudget) -> bool:
+    """Whether it had only what earlier calls have left of the work: no line of it is to blame."""
+    return error.resource == "work" and error.limit < Limit.HURRY
 
 
 def _why(error: OverBudget) -> str:
@@ -112,7 +117,7 @@ def _why(error: OverBudget) -> str:
     if error.resource == "programs":
         many = f"because one launch has more than {error.limit:,.0f} programs."
         return many if error.limit else "because its programs depend on each other."
-    if error.limit < Limit.HURRY:
+    if _is_left_by_others(error):
         return f"because it takes more than the {error.limit:,.0f} element operations that earlier calls have left."
     reason = "" if error.findings else " Does a loop in one never end?"
     return f"because it takes more than {error.limit:,.0f} element operations in its kernels.{reason}"
