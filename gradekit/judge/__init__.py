@@ -14,5 +14,6 @@ memory_checks.py    what the run touched, launched, allocated and moved, and wha
 diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_text.py;
                     by_running.py for where a NaN begins, left_out.py for what is never read or written, and why;
                     by_calls.py for what calls share
+accesses.py         which elements the kernels of a call load and store
 trivial.py          trivial results that must fail
 """

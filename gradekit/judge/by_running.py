@@ -6,7 +6,7 @@ origin, its own or that of an operand, and then the launch whose memory it was l
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -262,11 +262,12 @@ def _wrong_places(program: Program, comparison: Comparison | None) -> list[tuple
 
 
 def ran(
-    program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: Observer, option: int = 0
-) -> bool:
+    program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: Observer, option: int = 0,
+    work: int = AGAIN,
+) -> bool:  # fmt: skip
     """Runs an option of a program once more under an observer; False where that cannot be done."""
     try:
-        executor.run(program, inputs, option=option, allow=allow, budget=Budget(AGAIN), observer=observer)
+        executor.run(program, inputs, option=option, allow=allow, budget=Budget(work), observer=observer)
     except (Unsupported, OverBudget, ForbiddenOp):
         return False
     return True
@@ -297,3 +298,52 @@ def _before_exp(program: Program) -> str:
     if "tt.reduce" not in names or not names.isdisjoint(("arith.maxnumf", "arith.maximumf")):
         return "exp overflows float32 above 88.7"
     return "subtract the row's maximum before exp, which overflows float32 above 88.7"
+
+
+# --- random numbers ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Counters:
+    """An observer: by the line that draws, the line that makes what it draws with, and whether it does so in a loop,
+    the different numbers in it; and the lines of loops in which it stores."""
+
+    numbers: dict[tuple[int, int, bool], Tensor] = field(default_factory=dict)
+    loops: set[int] = field(default_factory=set)
+
+    def launch(self, context: LaunchContext, memory: Memory) -> Observe:
+        """A launch begins; with launch 0, everything does."""
+        if context.launch == 0:
+            self.numbers.clear()
+        made = dict[str, int]()  # by value, the line of the submission itself that makes it
+
+        def note(frame: Frame, op: Op) -> None:
+            file, own = op.location[0][0] if op.location else "", context.line(op)
+            if frame.loops and op.name.startswith("tt.store"):
+                self.loops.add(context.line(frame.loops[-1][0]) or 0)
+            if own and file == context.path:
+                made.update(dict.fromkeys(op.results, own))
+            elif own and file.endswith("random.py"):
+                for place, name in enumerate(op.operands):
+                    if name in made and op.operand_types[place].shape:
+                        at, drawn = (own, made[name], bool(frame.loops)), frame.full(op, place).flatten()
+                        self.numbers[at] = torch.cat([self.numbers.get(at, drawn[:0]), drawn]).unique()
+
+        return note
+
+
+def shared_draws(program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> Diagnosis | None:
+    """That elements must share random numbers, as a line draws with too few different counters for all of a result, of
+    four numbers each at most; None where it draws with more, or nobody knows."""
+    if not ran(program, inputs, allow, counters := _Counters(), work=20 * AGAIN) or not counters.numbers:
+        return None
+    (line, made, is_repeated), numbers = max(counters.numbers.items(), key=lambda one: one[1].numel())
+    elements = max((one.numel for one in program.results if isinstance(one, View)), default=0)
+    if 4 * numbers.numel() >= elements:
+        return None
+    sentence = f"Line {line} draws with {numbers.numel():,} different counters, for {elements:,} elements"
+    where = f": see line {made}." if made != line else "."
+    hint = "each element needs a counter of its own, its number, say"
+    if counters.loops and not is_repeated:
+        hint = f"draw inside the loop of line {min(counters.loops)}, with other counters in each step"
+    return Diagnosis(Cause.WRONG_VALUES, sentence + where, made, hint)

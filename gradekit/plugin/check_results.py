@@ -28,7 +28,7 @@ from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs.as_text import MADE_BY_GRADEKIT, as_data, dumps, expression, few
 from gradekit.inputs.spec import Input, values_of
 from gradekit.judge.by_calls import special_values
-from gradekit.judge.by_running import ran, special_origin
+from gradekit.judge.by_running import ran, shared_draws, special_origin
 from gradekit.judge.by_text import missing_gradient, operator_mistake, refused_gradient
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.diagnose import diagnose
@@ -167,6 +167,8 @@ def explained(
         return rounding
     inputs, text = _named(call, run), subject.submission.text
     values, called = _values_compared(error, seen, run), names(call, run)
+    if BY_CHANCE in error.message and (shared := shared_draws(values[0], values[1], values[3])) is not None:
+        return shared
     every = [(call.args, error.comparison), *wrong] if error.comparison is not None else []
     calls = [(dict(zip(called, args, strict=True)), one) for args, one in every if len(args) == len(called)]
     ways = [lambda: diagnose(error, seen, inputs, text, calls), lambda: special_origin(*values)]
@@ -480,7 +482,7 @@ class CheckEvidence:
 
 
 _REFUSED_GRADIENTS = r"Backward returned an (incorrect number of gradients|invalid gradient)|gives no gradient for"
-_BY_CHANCE = "than chance explains"
+BY_CHANCE = "than chance explains"
 
 _NOT_CONNECTED = r"is not differentiable|no autograd formula was registered"
 
@@ -579,7 +581,7 @@ def _returned_input(seen: _Failed) -> int | None:
 
 def _choice(seen: _Failed) -> int | None:
     """Where kernels draw what elements share, or else compare what they have drawn, where they do so in one line."""
-    draft = draft_of(seen.source.text) if _BY_CHANCE in seen.message else None
+    draft = draft_of(seen.source.text) if BY_CHANCE in seen.message else None
     is_meant = _chooses if "kept" in seen.message else _draws
     lines = {
         node.lineno for kernel in (draft.kernels if draft is not None else ()) for node in kernel.nodes

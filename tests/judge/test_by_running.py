@@ -9,7 +9,7 @@ import torch
 
 from gradekit.causes import Cause
 from gradekit.engine import executor
-from gradekit.judge.by_running import special_origin
+from gradekit.judge.by_running import shared_draws, special_origin
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure, sentence
@@ -161,3 +161,38 @@ def test_an_edit_stands_behind_the_fact_and_not_for_what_only_hides_it(body: str
     edit, error = Diagnosis(Cause.WRONG_VALUES, f"Line {edited} is wrong.", edited), Failure(Cause.NAN, "", comparison=comparison)
     seen = diagnosis(error, CheckEvidence(call=call), run, edit)  # type: ignore[arg-type]
     assert fact is not None and seen is not None and seen.sentence == told.format(fact=fact.sentence)
+
+
+DRAWS = """\
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(out_ptr, N, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    numbers = tl.program_id(0) * BLOCK + lanes
+    drawn = tl.rand(7, numbers)
+    for start in range(tl.program_id(0) * BLOCK, N, 2 * BLOCK):
+        tl.store(out_ptr + start + lanes, drawn, mask=start + lanes < N)
+
+def entry(x):
+    out = torch.empty_like(x)
+    kernel[(2,)](out, x.numel(), BLOCK=16)
+    return out
+"""
+DRAW = "    drawn = tl.rand(7, numbers)\n"
+IN_THE_LOOP = DRAWS.replace(DRAW, "").replace("        tl.store", f"    {DRAW}        tl.store")
+
+
+@pytest.mark.parametrize(("text", "line", "sentence", "hint"), [
+    (DRAWS, 7, "Line 8 draws with 32 different counters, for 200 elements: see line 7.",
+     "draw inside the loop of line 9, with other counters in each step"),
+    (IN_THE_LOOP.replace("numbers)", "start // BLOCK + lanes)"), 9, "Line 9 draws with 28 different counters, for 200 elements.",
+     "each element needs a counter of its own, its number, say"),
+    (IN_THE_LOOP.replace("numbers)", "start + lanes)"), 0, "", ""),
+    (DRAWS.replace("tl.rand(7, numbers)", "lanes * 1.0"), 0, "", ""),
+])  # fmt: skip
+def test_too_few_counters_for_the_elements_are_told(text: str, line: int, sentence: str, hint: str) -> None:
+    program, _ = ran(text, x := torch.zeros(200), torch.zeros_like)
+    found = shared_draws(program, [x], ())
+    assert (found and (found.line, found.sentence, found.hint)) == ((line, sentence, hint) if line else None)
