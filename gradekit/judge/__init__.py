@@ -11,9 +11,9 @@ tolerance.py        how far rounding may take a result from it
 compare.py          whether a result is right, element by element, up to ties and order
 contents.py         results identified by their contents, so that equal ones are compared once
 memory_checks.py    what the run touched, launched, allocated and moved, and what they need to know of it
-diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_text.py;
-                    by_running.py for where a NaN begins, left_out.py for what is never read or written, and why;
-                    by_calls.py for what calls share
+diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py and by_value.py; by_text.py for
+                    what is read off the text, by_running.py for where a NaN begins, left_out.py for what is never
+                    read or written, by_calls.py for what calls share
 accesses.py         which elements the kernels of a call load and store
 trivial.py          trivial results that must fail
 """

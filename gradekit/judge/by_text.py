@@ -1,80 +1,14 @@
-"""Diagnoses of what a submission's text says, whatever values it was given: what a kernel cannot mean, operators that
-torch would not take, gradients that autograd refuses for their shape, and what is kept between calls."""
+"""Diagnoses of what a submission's text says, whatever values it was given: operators that torch would not take,
+gradients that autograd refuses for their shape, and what is kept between calls."""
 
 import ast
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TypeGuard
 
 from gradekit.causes import Cause
-from gradekit.judge.evidence import UPSTREAM, Diagnosis, Evidence
-from gradekit.source.draft import draft_of
-from gradekit.source.kernel import KernelDraft, PointerAccess
-from gradekit.submission.parsed_source import ParsedSource, blocks_of, called, dotted, is_decorated, nodes_of
-
-
-def _kernels(evidence: Evidence) -> Sequence[KernelDraft]:
-    """The kernels of a wrong result, as they are written; none where no result was compared."""
-    draft = draft_of(evidence.text) if evidence.comparison is not None else None
-    launched = {kernel.name for kernel in evidence.program.kernels.values()} if evidence.program is not None else set()
-    return [kernel for kernel in draft.kernels if kernel.name in launched] if draft is not None else []
-
-
-def never_used(evidence: Evidence) -> Diagnosis | None:
-    """A kernel of a wrong result computes something that nothing uses."""
-    for kernel in _kernels(evidence):
-        idle = {name: value.lineno for name, value in kernel.assigned if name not in kernel.uses and name[0] != "_"}
-        if idle:
-            (name, line), *others = idle.items()
-            more = f", nor `{others[0][0]}`" if len(others) == 1 else f", nor {len(others)} others" if others else ""
-            sentence = f"Nothing in {kernel.name} uses `{name}`, which line {line} computes{more}."
-            return Diagnosis(evidence.failure.cause, sentence, line)
-    return None
-
-
-def overwritten(evidence: Evidence) -> Diagnosis | None:
-    """A kernel of a wrong result stores to one place twice, and reads nothing there between."""
-    for kernel in _kernels(evidence):
-        of = kernel.source.of
-        stores = [one for one in kernel.accesses if one.name == "tl.store" and one.pointer]
-        for first, second in itertools.combinations(stores, 2):
-            place = of(first.address)
-            is_masked = second.mask is not None and (first.mask is None or of(first.mask) != of(second.mask))
-            if place == of(second.address) and not is_masked and not _is_touched_between(kernel, first, second):
-                sentence = f"Lines {first.line} and {second.line} store to one place, `{place}`: the first is lost."
-                return Diagnosis(evidence.failure.cause, sentence, second.line)
-    return None
-
-
-def _is_touched_between(kernel: KernelDraft, first: PointerAccess, second: PointerAccess) -> bool:
-    """Whether anything from one store to another may move the address, or read what is there; True too where they do
-    not stand in one block."""
-    one, other = kernel.statement(first.call), kernel.statement(second.call)
-    blocks = blocks_of([kernel.node, *kernel.nodes])
-    block = next((body for body in blocks if one in body and other in body), [])
-    between = block[block.index(one) + 1 : block.index(other) + 1] if block else []
-    nodes, names = [node for each in between for node in ast.walk(each)], kernel.names(second.address)
-    moves = any(isinstance(node, ast.Name) and _sets(node) and node.id in names for node in nodes)
-    calls = [node for node in nodes if isinstance(node, ast.Call) and called(node) != "tl.store"]
-    return not between or moves or any(kernel.names(call) & {first.pointer, *names} for call in calls)
-
-
-def unused_parameter(evidence: Evidence) -> Diagnosis | None:
-    """A function that launches for a wrong result, or backward for a wrong gradient, does not use what it is given."""
-    source = ParsedSource.parsed(evidence.text) if evidence.comparison is not None else None
-    is_gradient = any(spec.name == UPSTREAM for spec in evidence.specs)
-    for function in source.host if source is not None else ():
-        nodes, is_backward = [*nodes_of(function)], source is not None and function in source.backwards
-        used = {node.id for node in nodes if isinstance(node, ast.Name)}
-        given = [one.arg for one in function.args.args if one.arg not in ("self", "ctx") and one.arg[0] != "_"]
-        launches = any(isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) for node in nodes)
-        idle = [name for name in given[: 1 if is_backward else None] if name not in used]
-        if idle and launches and is_backward <= is_gradient:
-            sentence = f"Nothing in {function.name} uses `{idle[0]}`, which it is given."
-            return Diagnosis(evidence.failure.cause, sentence, function.lineno)
-    return None
-
+from gradekit.judge.evidence import Diagnosis
+from gradekit.submission.parsed_source import ParsedSource, called, dotted, is_decorated
 
 _KEEP_SHAPES = {"to", "type", "float", "half", "bfloat16", "contiguous", "clone"}
 
