@@ -1,14 +1,36 @@
-"""Diagnoses of what a submission's text says, whatever values it was given: operators that torch would not take,
-gradients that autograd refuses for their shape, and what is kept between calls."""
+"""Diagnoses of what a submission's text says, whatever values it was given: what no kernel uses,
+operators that torch would not take, gradients that autograd refuses for their shape, and what is kept between calls."""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from gradekit.causes import Cause
-from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.evidence import Diagnosis, Evidence
+from gradekit.source.draft import draft_of
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import ParsedSource, called, dotted, is_decorated
+
+
+def _kernels(evidence: Evidence) -> Sequence[KernelDraft]:
+    """The kernels of a wrong result, as they are written; none where no result was compared."""
+    draft = draft_of(evidence.text) if evidence.comparison is not None else None
+    launched = {kernel.name for kernel in evidence.program.kernels.values()} if evidence.program is not None else set()
+    return [kernel for kernel in draft.kernels if kernel.name in launched] if draft is not None else []
+
+
+def never_used(evidence: Evidence) -> Diagnosis | None:
+    """A kernel of a wrong result computes something that nothing uses."""
+    for kernel in _kernels(evidence):
+        idle = {name: value.lineno for name, value in kernel.assigned if name not in kernel.uses and name[0] != "_"}
+        if idle:
+            (name, line), *others = idle.items()
+            more = f", nor `{others[0][0]}`" if len(others) == 1 else f", nor {len(others)} others" if others else ""
+            sentence = f"Nothing in {kernel.name} uses `{name}`, which line {line} computes{more}."
+            return Diagnosis(evidence.failure.cause, sentence, line)
+    return None
+
 
 _KEEP_SHAPES = {"to", "type", "float", "half", "bfloat16", "contiguous", "clone"}
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradekit.causes import SAYS_ALL
-from gradekit.judge import by_finding, by_value
+from gradekit.judge import by_finding, by_text, by_value
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence, results_of
 from gradekit.judge.failure import Failure
@@ -16,9 +16,9 @@ from gradekit.judge.failure import Failure
 RULES = (
     by_value.ignores_strides, by_value.result_strides, by_finding.other_strides, by_finding.wrapped,
     by_finding.unset_memory, by_finding.missing_mask, by_finding.unwritten, by_value.all_zeros,
-    by_value.integers_as_floats, by_value.off_by_a_factor,
+    by_value.integers_as_floats, by_value.off_by_a_factor, by_text.never_used,
 )  # fmt: skip
-"""In the order in which they are asked: proofs by computation first."""
+"""In the order in which they are asked: proofs by computation first, circumstantial evidence last."""
 
 
 def diagnose(

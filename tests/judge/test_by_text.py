@@ -1,11 +1,54 @@
 """What a submission's text says of its failure: a line and what was meant, or nothing."""
 
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
 from gradekit.causes import Cause
-from gradekit.judge.by_text import missing_gradient, operator_mistake, refused_gradient
+from gradekit.judge.by_text import missing_gradient, never_used, operator_mistake, refused_gradient
+from gradekit.judge.comparison import Comparison
+from gradekit.judge.evidence import Evidence
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import Reference, Worked
 from tests.repair.corpora import ROOT
+
+FAILURE = Failure(Cause.UNWRITTEN_OUTPUT, "nothing is written")
+
+
+IDLE = """
+@triton.jit
+def kernel(p, q, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(p + i)
+    total = x * 0
+    for k in range(n):
+        total += tl.load(p + i)
+    one = x * 2 + n
+    two = x * 2 + n
+    tl.store(q + i, one + two + total)
+"""
+
+
+def of_wrong_values(text: str) -> Evidence:
+    wanted = torch.ones(2)
+    worked = Worked(
+        wanted.double(), wanted, torch.zeros(2, dtype=torch.float64), (), lambda *args: wanted, lambda others: wanted
+    )
+    comparison = Comparison(torch.zeros(2), Reference(lambda: [worked], 0, None))
+    program: Any = SimpleNamespace(kernels={"k": SimpleNamespace(name="kernel")})
+    return Evidence(Failure(Cause.WRONG_VALUES, "", comparison=comparison), program=program, text=text)
+
+
+def test_what_a_kernel_computes_for_nothing_is_told_of_a_wrong_result() -> None:
+    text = IDLE.replace("q + i, one + two + total", "q + i, one + total")
+    found = never_used(of_wrong_values(text))
+    assert found is not None and found.line == 10
+    assert "Nothing in kernel uses `two`, which line 10 computes" in found.sentence
+    assert never_used(of_wrong_values(IDLE)) is None
+    assert never_used(Evidence(FAILURE, text=text)) is None
+
 
 # --- A gradient that autograd refuses for its shape -------------------------------------------------------------------
 
