@@ -116,7 +116,7 @@ def _failed_check(
 
 
 def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iterator[repair.Example]:
-    """Those of the design of a check of results that are not large, from the smallest on."""
+    """Those of the design of a check of results or of memory, from the smallest on, without the largest."""
     handle = getattr(item.obj, "hypothesis", None)
     design = item.stash.get(DESIGN, None) or known_design(item, profile, seed)
     if handle is None or design is None or worth(item).kind not in (Kind.CORRECTNESS, Kind.MEMORY):
@@ -128,7 +128,7 @@ def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iter
     about = item.name, worth(item).kind is Kind.CORRECTNESS
     every = [*design.given, *(also for one in design.given if (also := apart(one)) != one)]
     for one in sorted(every, key=_elements):
-        if 0 < _elements(one) <= repair_work.Limit.WALKED_ELEMENTS:
+        if 0 < _elements(one) <= repair_work.Limit.EXAM_ELEMENTS:
             given = {**fixed, **one}
             judge = raised_by(lambda submission, given=given: test(**given, submission=submission))  # type: ignore[misc]
             key, is_strided = Example(dict(one), frozenset()).key, any(not spec.is_contiguous for spec in _specs(given))

@@ -53,17 +53,23 @@ def with_another(text: str, number: int) -> str:
 
 def breaks(call: Call, program: Program, before: str, after: str) -> bool:
     """Whether a call gives NaN with a text `after` a mend, where inputs are so large that their powers are infinite,
-    in places that have none with the text `before`."""
-    args = _large(as_called(call).args)
+    as they stand or from the smallest to the largest, in places that have none with the text `before`."""
+    large = _large(as_called(call).args)
+    rising = [_rising(one) if one is not given else one for one, given in zip(large, as_called(call).args, strict=True)]
 
-    def nan(text: str) -> list[Tensor]:
+    def nan(text: str, args: Sequence[Any]) -> list[Tensor]:
         entry = getattr(WalkedSubmission(ParsedSource(text), program), call.entry)
         found = entry.gradient(*args[:-1], upstream=args[-1], wanted=call.wanted) if call.wanted else entry(*args)
         return [one.isnan() for one in found]
 
     with contextlib.suppress(*WRONG):
-        return any(bool((now & ~seen).any()) for seen, now in zip(nan(before), nan(after), strict=True))
+        pairs = (pair for args in (large, rising) for pair in zip(nan(before, args), nan(after, args), strict=True))
+        return any(bool((now & ~seen).any()) for seen, now in pairs)
     return False
+
+
+def _rising(tensor: Tensor) -> Tensor:
+    return tensor.flatten().sort().values.view(tensor.shape)
 
 
 def _large(args: Sequence[Any]) -> list[Any]:

@@ -16,12 +16,16 @@ from gradekit.program import Launch, Program, View, every_step, reads
 
 ELSEWHERE = "the mistake may be elsewhere"
 
+MORE_LOADS = 1.1
+"""Times as many as others: of two edits that seem right, the one that loads so many does more than is needed."""
+
 
 @dataclass
 class Effort:
     """What so many `runs` did: by line of a loop, the most `turns` of one program in any; how many elements are
     `stored` and `loaded`, how many different ones, and how many are never loaded of a storage that others are loaded
-    of and that is no result. An atomic loads and stores."""
+    of and that is no result; the `storing` lines; by text of a kernel and axis of its grid, the most `programs`. An
+    atomic loads and stores."""
 
     turns: Counter[int] = field(default_factory=Counter)
     stored: int = 0
@@ -30,11 +34,17 @@ class Effort:
     loaded_once: int = 0
     unread: int = 0
     runs: int = 0
+    storing: set[int] = field(default_factory=set)
+    programs: Counter[tuple[str, str, int]] = field(default_factory=Counter)
 
     def add(self, program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> None:
         """Adds a run of a program; one that does not come to its end does not count."""
         self.runs += ran(program, inputs, allow, seen := Accesses())
         self.turns |= seen.turns
+        self.storing |= {one.line for each in seen.stores.values() for one in each if bool(one.active.any())}
+        for launch in program.launches():
+            kernel = program.kernels[launch.kernel]
+            self.programs |= Counter({(kernel.name, kernel.ttir, axis): most for axis, most in enumerate(launch.grid)})
         on_host = (one for step in every_step(program.steps) if not isinstance(step, Launch) for one in reads(step))
         shown = {one.storage for one in (*program.results, *program.inputs, *on_host) if isinstance(one, View)}
         once = [{of: places(accesses) for of, accesses in way.items()} for way in (seen.loads, seen.stores)]
@@ -63,18 +73,34 @@ def suspicion(before: Effort, after: Effort, but: Collection[int]) -> Suspicion 
         return None
     turns = ((line, most) for line, most in before.turns.items() if line not in but)
     once = next((line for line, most in turns if most > 1 >= after.turns[line]), None)
+    idle = min(before.storing - after.storing - {*but}, default=None)
     more = after.unread - before.unread
     stores, loads = after.stored / max(before.stored, 1), after.loaded / max(before.loaded, 1)
     if once is not None:
         sentence = f"One change makes this right, and leaves the loop in line {once} one step at most in each program."
         return Suspicion(sentence, "the mistake may be in what a step of that loop leaves for the next", once)
+    if idle is not None:
+        sentence = f"One change makes this right, and leaves line {idle}, which has stored before, nothing to store."
+        return Suspicion(sentence, ELSEWHERE)
+    if _programs_left_out(before, after):
+        return Suspicion("One change makes this right, and leaves one program where there were several.", ELSEWHERE)
     if more > 0:
         return Suspicion(f"One change makes this right, and {more} elements are stored that nothing loads.", ELSEWHERE)
     if stores >= 2 and after.stored >= 2 * after.stored_once:
         sentence = f"One change makes this right, and stores {stores:.2g} times as many elements, most of them often."
         return Suspicion(sentence, ELSEWHERE)
-    too_many = 1.1 if before.loaded <= 1.1 * before.loaded_once else 2  # where each was loaded once, about
+    too_many = MORE_LOADS if before.loaded <= MORE_LOADS * before.loaded_once else 2  # where each was loaded once, about
     if loads >= too_many and after.loaded_once <= before.loaded_once and after.stored <= before.stored:
         sentence = f"One change makes this right, and loads {loads:.2g} times as many elements, none that is new."
         return Suspicion(sentence, ELSEWHERE)
     return None
+
+
+def _programs_left_out(before: Effort, after: Effort) -> bool:
+    """Whether a kernel of another text, as that of wider tiles is, has one program along an axis where the kernel had
+    several: a grid alone may have been the mistake."""
+    most = Counter[tuple[str, int]]()
+    for (name, _, axis), programs in after.programs.items():
+        most[name, axis] = max(most[name, axis], programs)
+    several = [key for key, programs in before.programs.items() if programs > 1 and key not in after.programs]
+    return any(most[name, axis] == 1 for name, _, axis in several)

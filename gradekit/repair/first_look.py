@@ -2,12 +2,13 @@
 call, at calls of other examples of its check, and at calls of other checks."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gradekit.interpreter.shown_call import ShownCall
 from gradekit.program import View
 from gradekit.repair.clues import behind_copies, stored_through
+from gradekit.repair.effort import MORE_LOADS
 from gradekit.repair.failed_check import Example
 from gradekit.repair.mend import Mend
 from gradekit.repair.mend_tries import MendTries
@@ -67,6 +68,7 @@ class FirstLook:
         if len(found) > 1:
             few = [*likeliest][: Limit.SURVIVORS]
             found = [one for one in found if one not in few or not is_suspect(one)] or found
+            found = self._with_fewest_loads([one for one in few if one in found], likeliest, found)
         agreeing = [one for one in found if not is_against_names(one, screen.draft)]
         found = agreeing or found
         tries.in_part = halves_of(screen.in_part(), source)
@@ -86,6 +88,16 @@ class FirstLook:
         comparison = check.error.comparison
         follows = comparison is not None and comparison.reference.key is None  # what is right may follow from results
         return self._of_prior(screen, shown) if follows and not mends else mends
+
+    def _with_fewest_loads(
+        self, few: Sequence[Change], likeliest: Mapping[Change, Mend], found: Sequence[Change]
+    ) -> list[Change]:
+        """Of changes that all seem right, those that do least: another may be right because a kernel goes over all
+        there is. All that are likeliest are compared where a few are unlike."""
+        loads = lambda one: self._tries.loads(likeliest[one].applied(self._tries.text))
+        is_unlike = max(map(loads, few), default=0) > MORE_LOADS * min(map(loads, few), default=0)
+        each = {one: loads(one) for one in (likeliest if is_unlike else ()) if one in found}
+        return [one for one in found if each.get(one, 0) <= MORE_LOADS * min(each.values(), default=0)]
 
     def _of_prior(self, screen: Screen, shown: ShownCall, only_idle: bool = False) -> list[Mend]:
         """The likeliest changes, where nothing can be seen without a run: of random numbers, say."""

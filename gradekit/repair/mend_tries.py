@@ -6,7 +6,7 @@ Such a text comes from the student's, so it runs where that ran: in the confined
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from gradekit.program import Program
 from gradekit.repair.by_chance import breaks, chosen_by, with_another
 from gradekit.repair.clues import clues_of
 from gradekit.repair.effort import Effort, Suspicion, suspicion
-from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long
+from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long, unlike
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.other_checks import OtherChecks, alike, is_emptied, with_a_mend
 from gradekit.repair.texts import Texts
@@ -70,6 +70,33 @@ class MendTries:
         does."""
         tells = lambda error: error.comparison is not None or not error.cause.traits & IN_MEMORY
         return self._first(text, self._simplest_wrong(text), tells)
+
+    def wrong_in(self, text: str, checks: Collection[str]) -> FailedCheck | None:
+        """What fails with a text of all examples that are planned for some checks: those that a walk finds wrong, and a
+        few of those that it cannot tell, are run. None where none fails."""
+        errors = [(one, self._walked(text, one)) for one in self.texts.every if one.check in checks]
+        wrong = [one for one, error in errors if isinstance(error, Failure)]
+        unknown = [one for one, error in errors if isinstance(error, NotWalked)]
+        found = self._first(text, [*wrong, *unlike(unknown, Limit.RUN_OF_OTHERS)], lambda error: True)
+        return found.check if found is not None else None
+
+    def makes_a_check_right(self, text: str, checks: Collection[str]) -> bool:
+        """Whether all planned examples of one of some checks are right with a text, several of which are wrong with the
+        text as it is."""
+        for check in checks:
+            mine = [one for one in self.texts.every if one.check == check]
+            known = [one for one in mine if isinstance(self._walked(self.text, one), Failure)]
+            few = mine if len(known) < 2 else ()
+            wrong = [*known, *(one for one in unlike(few, Limit.RUN_FURTHER) if self.texts.before(one) is not None)]
+            if len({*wrong}) > 1 and self.wrong_in(text, {check}) is None:
+                return True
+        return False
+
+    def _walked(self, text: str, example: Example) -> BaseException | None:
+        """What a walk says of an example with a text; NotWalked where that tells nothing, as of memory."""
+        walked = self.walked_examples(text) if example.compares else None
+        error = walked.error(example) if walked is not None else NotWalked()
+        return error if error is None or isinstance(error, Failure) else NotWalked()
 
     def _first(self, text: str, examples: Iterable[Example], tells: Callable[[Failure], bool]) -> MendTries | None:
         """The same for the first of the examples that fails with a text, or one up to the first failure that `tells`
@@ -226,7 +253,7 @@ class MendTries:
             self.texts.suspicions[key] = None
             with survived("The look at what kernels do"):
                 examples = [self.check.example] if alone else self._telling
-                before = self.texts.effort(self.text, examples) if alone else self._effort
+                before = self.texts.effort(self.text, examples)
                 lines = enumerate(zip(self.text.splitlines(), text.splitlines(), strict=False), 1)
                 changed = [line for line, (one, other) in lines if one != other][:2]
                 after = self.texts.effort(text, examples)
@@ -239,10 +266,9 @@ class MendTries:
         compared = sorted((one for one in self.texts.planned if one.compares), key=lambda one: one.elements)
         return [*filter(None, [self.check.example]), *compared[-Limit.LARGEST :]]
 
-    @cached_property
-    def _effort(self) -> Effort:
-        """What kernels do in these with the text as it is."""
-        return self.texts.effort(self.text, self._telling)
+    def loads(self, text: str) -> int:
+        """How many elements kernels load in these with a text."""
+        return self.texts.effort(text, self._telling).loaded
 
     def _depends_on(self, number: int, text: str) -> bool:
         """Whether examples that are right with a text are wrong where host code has another number, and those that are

@@ -25,7 +25,7 @@ class Texts:
     """The submission of a grading run with its `subject`, and other texts of it.
 
     `limits` are those of the submission's own process, `numbers` those of the handout's formulas, and `examples` gives
-    what is planned for all checks and not large, whether it ran or not: for each from the smallest on. `explained` says
+    what is planned for all checks, whether it ran or not: for each from the smallest on. `explained` says
     what rounding, memory or values show to be wrong in a call that failed with a text. `anew` runs a check with a text,
     whose loops and branches may ask for other examples, and gives what fails.
     """
@@ -44,6 +44,7 @@ class Texts:
     _tried: Subject | None = None
     _screens: dict[str, Screen] = field(default_factory=dict)
     _host_screens: dict[str, HostScreen] = field(default_factory=dict)
+    _efforts: dict[Hashable, Effort] = field(default_factory=dict)
     _before: dict[Example, BaseException | None] = field(default_factory=dict)
 
     def subject_of(self, text: str) -> Subject:
@@ -57,9 +58,14 @@ class Texts:
         return self._tried
 
     @cached_property
-    def planned(self) -> Sequence[Example]:
+    def every(self) -> Sequence[Example]:
         """Examples of all checks."""
         return self.examples()
+
+    @cached_property
+    def planned(self) -> Sequence[Example]:
+        """Those that are not large."""
+        return [one for one in self.every if one.elements <= Limit.WALKED_ELEMENTS]
 
     @cached_property
     def held(self) -> Sequence[Example]:
@@ -79,14 +85,16 @@ class Texts:
 
     def effort(self, text: str, examples: Sequence[Example]) -> Effort:
         """What kernels do in examples with a text."""
-        subject, found = self.subject_of(text), Effort()
-        for one in examples:
-            subject.forget_calls()
-            one.run(subject)
-            for call in subject.calls:
-                if call.observation is not None:
-                    found.add(call.observation.program, as_called(call).tensors, self.assignment.allow)
-        return found
+        if (key := (text, *examples)) not in self._efforts:
+            subject, found = self.subject_of(text), Effort()
+            for one in examples:
+                subject.forget_calls()
+                one.run(subject)
+                for call in subject.calls:
+                    if call.observation is not None:
+                        found.add(call.observation.program, as_called(call).tensors, self.assignment.allow)
+            self._efforts[key] = found
+        return self._efforts[key]
 
     def before(self, example: Example) -> BaseException | None:
         """What an example of another check raises with the submission as it is."""

@@ -84,16 +84,16 @@ class Tutor:
             best = max(best, both, key=lambda mend: _made_right(after[mend]))
         for check, mend in ((check, mend) for check, mend in said if mend != best and check.name in after[best]):
             is_better = mend is None or _made_right(after[mend]) <= _made_right(after[best])
-            if after[best][check.name] is None and is_better:
-                found |= self._in_its_place(check, best)
+            if after[best][check.name] is None and is_better and (told := self._in_its_place(check, best)):
+                found |= told
+                self._said[check.name] = check, best
         is_wrong = lambda error: isinstance(error, Failure) and not is_too_long(error)
         wrong = [check for check, mend in said if mend is None and is_wrong(after[best].get(check.name))]
         found |= _of_large(wrong, lambda check: self._of_two(self._tries(check), [best]))
         left = [check for check in wrong if check.name not in found]
-        if left and best in mends and LOOK not in best.hint:
-            is_suspect = best in self._mending.suspect
-            still = _lower(str(after[best][left[0].name]))
-            said_of_it = None if is_suspect else self._with_this_left(best, still, tries.clues)
+        if left and best in mends:
+            is_no_cause = best in self._mending.suspect or LOOK in best.hint
+            said_of_it = None if is_no_cause else self._with_this_left(best, after[best][left[0].name], tries)
             found |= {check.name: said_of_it for check, mend in said if mend == best}
         return {**found, **(self._anew(best) if _all_right(after[best]) else {})}
 
@@ -121,21 +121,25 @@ class Tutor:
     def _anew(self, half: Mend) -> Mapping[str, Diagnosis | None]:
         """What is said of all checks with a mend that all need, where a check that is run anew with it fails."""
         mending, text = self._mending, half.applied(self._mending.text)
+        checks = [check for check, mend in self._said.values() if mend == half]
         with survived("The run of a check with a mend"):
-            failed, second = self._texts.anew(self._texts.subject_of(text)), mending.on_top(half)
-            if failed is None or second is None or mending.remembered(half) is not None:  # two are told already
+            if mending.remembered(half) is not None:  # two are told already
                 return {}
-            tries, checks = MendTries(failed, self._texts, text), [c for c, m in self._said.values() if m == half]
-            if (alone := self._of_one_alone(failed, self._tries(checks[0]))) is not None:
+            before = self._tries(checks[0])
+            failed = before.wrong_in(text, self._said) or self._texts.anew(self._texts.subject_of(text))
+            if failed is None or (second := mending.on_top(half)) is None:
+                return {}
+            if (alone := self._of_one_alone(failed, before)) is not None:
                 return {check.name: alone for check in checks}
             if half in mending.suspect:
                 return {check.name: None for check in checks}
-            clues, other = self._tries(checks[0]).clues, second.found(tries.clues, tries)
+            tries = MendTries(failed, self._texts, text)
+            other = second.found(tries.clues, tries)
             if other is None or LOOK in half.hint + other.hint:
-                said = self._with_this_left(half, _lower(failed.error.message), clues)
+                said = self._with_this_left(half, failed.error, before)
             else:
                 both = as_one if is_one(half, other, mending.text) else of_both
-                said = diagnosis_of(both(half, other), mending.text, other.applied(text), clues, RIGHT)
+                said = diagnosis_of(both(half, other), mending.text, other.applied(text), before.clues, RIGHT)
             return {check.name: said for check in checks}
         return {}
 
@@ -214,7 +218,8 @@ class Tutor:
         for half in (half for half in halves if LOOK not in half.hint and tries.is_right(half.applied(tries.text))):
             if tries.holds(half) is not OtherChecks.NOT and not tries.is_no_repair(half):
                 self._mending.in_part.add(half)
-                return self._with_numbers(tries, half, is_half=True), half
+                if (told := self._with_numbers(tries, half, is_half=True)) is not None:
+                    return told, half
         return None, None
 
     def _with_numbers(self, tries: MendTries, mend: Mend, is_half: bool = False) -> Diagnosis | None:
@@ -227,16 +232,26 @@ class Tutor:
                 return told if after is None else None
             seen, subject = after.error, after.subject_of(after.text)
             rule = self._texts.explained(seen, after.check.call, subject)
-            left = _lower(f"{seen.message} {rule.sentence}" if rule else seen.message)
-            then = (rule.hint or rule.cause.hint) if rule else ""
-            hint = f"first: {mend.hint}; then: {then}" if then and mend.hint else mend.hint
-            return self._with_this_left(replace(mend, hint=hint), left, tries.clues)
+            return self._with_this_left(mend, seen, tries, rule)
         return told
 
-    def _with_this_left(self, mend: Mend, left: str, clues: Clues) -> Diagnosis:
-        """What is told of a mend with which this is left, be it another mistake or more to this one."""
-        said = replace(mend, sentence=f"{mend.sentence} With that put right, this is left: {left}")
-        return diagnosis_of(said, self._mending.text, mend.applied(self._mending.text), clues, RIGHT_IN_PART)
+    def _with_this_left(
+        self, mend: Mend, left: BaseException | None, tries: MendTries, rule: Diagnosis | None = None
+    ) -> Diagnosis | None:
+        """What is told of a mend with which this is left, be it another mistake or more to this one, of which a `rule`
+        may say more; None where no check is wholly right with it: few calls are so by chance. What the edit itself
+        costs, a copy, is not told as if it were left."""
+        text = mend.applied(self._mending.text)
+        copies = any(".contiguous()" in edit.new for edit in mend.edits)
+        if copies and getattr(left, "cause", None) in (Cause.TOO_MUCH_MEMORY, Cause.TOO_MANY_BYTES):
+            return Diagnosis(mend.cause or tries.clues.likeliest, mend.sentence, mend.line or None, mend.hint)
+        if not tries.makes_a_check_right(text, {*self._said, *self._open}):
+            return None
+        still = _lower(f"{left} {rule.sentence}" if rule else str(left))
+        then = (rule.hint or rule.cause.hint) if rule else ""
+        hint = f"first: {mend.hint}; then: {then}" if then and mend.hint else mend.hint
+        said = replace(mend, sentence=f"{mend.sentence} With that put right, this is left: {still}", hint=hint)
+        return diagnosis_of(said, self._mending.text, text, tries.clues, RIGHT_IN_PART)
 
     def _halves(self, tries: MendTries, likely: Sequence[Mend]) -> list[Mend]:
         """The likely mends that may be one of two: what made another check right, then what puts memory right, then

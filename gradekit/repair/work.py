@@ -26,6 +26,7 @@ class Limit:
 
     # elements
     WALKED_ELEMENTS = 20_000  # of an example on which changes are looked at
+    EXAM_ELEMENTS = 1 << 18  # of one that an edit must make right before it is told
     TELLING_ELEMENTS = 4_000  # of one that has failed and on which all changes are looked at
     FEW_ELEMENTS = 64  # with fewer, much seems right
     RESULT_ELEMENTS = 1 << 16  # of all results of a call that is screened
