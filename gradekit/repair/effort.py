@@ -89,7 +89,8 @@ def suspicion(before: Effort, after: Effort, but: Collection[int]) -> Suspicion 
     if stores >= 2 and after.stored >= 2 * after.stored_once:
         sentence = f"One change makes this right, and stores {stores:.2g} times as many elements, most of them often."
         return Suspicion(sentence, ELSEWHERE)
-    too_many = MORE_LOADS if before.loaded <= MORE_LOADS * before.loaded_once else 2  # where each was loaded once, about
+    is_once = before.loaded <= MORE_LOADS * before.loaded_once  # each element, about
+    too_many = MORE_LOADS if is_once else 2
     if loads >= too_many and after.loaded_once <= before.loaded_once and after.stored <= before.stored:
         sentence = f"One change makes this right, and loads {loads:.2g} times as many elements, none that is new."
         return Suspicion(sentence, ELSEWHERE)

@@ -17,7 +17,7 @@ from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.repair.by_chance import breaks, chosen_by, with_another
 from gradekit.repair.clues import clues_of
-from gradekit.repair.effort import Effort, Suspicion, suspicion
+from gradekit.repair.effort import Suspicion, suspicion
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long, unlike
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.other_checks import OtherChecks, alike, is_emptied, with_a_mend
