@@ -14,8 +14,6 @@ from gradekit.judge.accesses import Accesses, places
 from gradekit.judge.by_running import ran
 from gradekit.program import Launch, Program, View, every_step, reads
 
-ELSEWHERE = "the mistake may be elsewhere"
-
 MORE_LOADS = 1.1
 """Times as many as others: of two edits that seem right, the one that loads so many does more than is needed."""
 
@@ -56,45 +54,25 @@ class Effort:
             self.unread += int((~torch.isin(once[1][storage], once[0][storage])).sum())
 
 
-@dataclass(frozen=True)
-class Suspicion:
-    """What is said of an edit that makes results right, but may only hide the mistake, and the `line` that it is about:
-    0 for the line of the edit."""
-
-    sentence: str
-    hint: str
-    line: int = 0
-
-
-def suspicion(before: Effort, after: Effort, but: Collection[int]) -> Suspicion | None:
-    """Why an edit that makes results right may only hide the mistake, by what kernels did before it and do after it,
-    `but` for the steps of loops in these lines; None where nothing shows that, or where a call did not end before."""
+def hides_mistake(before: Effort, after: Effort, but: Collection[int]) -> bool:
+    """Whether an edit that makes results right only hides the mistake, by what kernels did before it and do after it,
+    `but` for these lines, which it changes: a loop has one step at most in each program that had several, a line stores
+    nothing any more, one program is left of several, what is stored nobody loads, or the same elements are stored or
+    loaded once more. Calls that did not end tell nothing."""
     if before.runs != after.runs:
-        return None
+        return False
     turns = ((line, most) for line, most in before.turns.items() if line not in but)
-    once = next((line for line, most in turns if most > 1 >= after.turns[line]), None)
-    idle = min(before.storing - after.storing - {*but}, default=None)
-    more = after.unread - before.unread
     stores, loads = after.stored / max(before.stored, 1), after.loaded / max(before.loaded, 1)
-    if once is not None:
-        sentence = f"One change makes this right, and leaves the loop in line {once} one step at most in each program."
-        return Suspicion(sentence, "the mistake may be in what a step of that loop leaves for the next", once)
-    if idle is not None:
-        sentence = f"One change makes this right, and leaves line {idle}, which has stored before, nothing to store."
-        return Suspicion(sentence, ELSEWHERE)
-    if _programs_left_out(before, after):
-        return Suspicion("One change makes this right, and leaves one program where there were several.", ELSEWHERE)
-    if more > 0:
-        return Suspicion(f"One change makes this right, and {more} elements are stored that nothing loads.", ELSEWHERE)
-    if stores >= 2 and after.stored >= 2 * after.stored_once:
-        sentence = f"One change makes this right, and stores {stores:.2g} times as many elements, most of them often."
-        return Suspicion(sentence, ELSEWHERE)
     is_once = before.loaded <= MORE_LOADS * before.loaded_once  # each element, about
-    too_many = MORE_LOADS if is_once else 2
-    if loads >= too_many and after.loaded_once <= before.loaded_once and after.stored <= before.stored:
-        sentence = f"One change makes this right, and loads {loads:.2g} times as many elements, none that is new."
-        return Suspicion(sentence, ELSEWHERE)
-    return None
+    has_new = after.loaded_once > before.loaded_once or after.stored > before.stored
+    return (
+        any(most > 1 >= after.turns[line] for line, most in turns)
+        or bool(before.storing - after.storing - {*but})
+        or _programs_left_out(before, after)
+        or after.unread > before.unread
+        or stores >= 2 and after.stored >= 2 * after.stored_once
+        or loads >= (MORE_LOADS if is_once else 2) and not has_new
+    )
 
 
 def _programs_left_out(before: Effort, after: Effort) -> bool:

@@ -17,7 +17,7 @@ from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.repair.by_chance import breaks, chosen_by, with_another
 from gradekit.repair.clues import clues_of
-from gradekit.repair.effort import Suspicion, suspicion
+from gradekit.repair.effort import hides_mistake
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long, unlike
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.other_checks import OtherChecks, alike, is_emptied, with_a_mend
@@ -230,7 +230,7 @@ class MendTries:
 
     def is_no_repair(self, mend: Mend) -> bool:
         """Whether a mend makes examples right by chance, or may only hide a mistake."""
-        return self.is_by_chance(mend) or self.suspicion(mend.applied(self.text)) is not None
+        return self.is_by_chance(mend) or self.hides_mistake(mend.applied(self.text))
 
     def is_by_chance(self, mend: Mend) -> bool:
         """Whether a mend makes examples right by chance: a call goes wrong with larger inputs, or with another width of
@@ -244,27 +244,27 @@ class MendTries:
                     self.texts.by_chance.add(text)
         return text in self.texts.by_chance
 
-    def suspicion(self, text: str, alone: bool = False) -> Suspicion | None:
-        """Why a `text` that makes examples right may only hide the mistake, by what kernels do in the failing example
-        and, unless it is to be looked at `alone`, in larger ones; None where nothing shows that. An edit of a loop's
-        head alone may leave it fewer steps."""
+    def hides_mistake(self, text: str, alone: bool = False) -> bool:
+        """Whether a `text` that makes examples right only hides the mistake, by what kernels do in the failing example
+        and, unless it is to be looked at `alone`, in larger ones. An edit of a loop's head alone may leave it fewer
+        steps."""
         key = self.text, text, alone
-        if key not in self.texts.suspicions and self.check.example is not None:
-            self.texts.suspicions[key] = None
+        if key not in self.texts.hidden and self.check.example is not None:
+            self.texts.hidden[key] = False
             with survived("The look at what kernels do"):
                 examples = [self.check.example] if alone else self._telling
-                before = self.texts.effort(self.text, examples)
                 lines = enumerate(zip(self.text.splitlines(), text.splitlines(), strict=False), 1)
                 changed = [line for line, (one, other) in lines if one != other][:2]
-                after = self.texts.effort(text, examples)
-                self.texts.suspicions[key] = suspicion(before, after, changed if len(changed) == 1 else ())
-        return self.texts.suspicions.get(key)
+                before, after = self.texts.effort(self.text, examples), self.texts.effort(text, examples)
+                self.texts.hidden[key] = hides_mistake(before, after, changed if len(changed) == 1 else ())
+        return self.texts.hidden.get(key, False)
 
     @cached_property
     def _telling(self) -> list[Example]:
-        """The failing example, and the largest of those that are planned for any check."""
+        """The failing example, the largest that is planned for its check, and of any check."""
         compared = sorted((one for one in self.texts.planned if one.compares), key=lambda one: one.elements)
-        return [*filter(None, [self.check.example]), *compared[-Limit.LARGEST :]]
+        own = [one for one in compared if one.check == self.check.name][-1:]
+        return [*dict.fromkeys([*filter(None, [self.check.example]), *own, *compared[-Limit.LARGEST + len(own) :]])]
 
     def loads(self, text: str) -> int:
         """How many elements kernels load in these with a text."""

@@ -12,7 +12,6 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
 from gradekit.judge.evidence import Diagnosis
@@ -81,7 +80,6 @@ class Mending:
         self._partly: dict[Mend, int] = {}
         self._second: dict[Mend, Mending] = {}
         self.beside: list[Mend] = []  # what else seemed right when a mend was found
-        self.suspect: set[Mend] = set()  # with which everything is right, and which may only hide the mistake
         self._diagnoses: dict[Mend, Diagnosis] = {}
 
     def told(self, mend: Mend, clues: Clues, tries: MendTries) -> Diagnosis | None:
@@ -105,7 +103,7 @@ class Mending:
         each = price(self.text, clues)
         least = self._work.left - max(int(Limit.FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
-        halves, suspect = dict[OtherChecks, Mend](), list[Mend]()
+        halves = dict[OtherChecks, Mend]()
         for mend in self._in_turn(clues, lambda: looked.extend(screened(tries, self.work)) or looked):  # type: ignore[func-returns-value]
             if OtherChecks.AS_BEFORE in halves and mend not in looked:
                 continue
@@ -117,15 +115,10 @@ class Mending:
                 continue
             held = self._held(mend, tries, each)
             if held is OtherChecks.ALL:
-                why = None if mend in self._right else tries.suspicion(mend.applied(self.text))
-                if why is None:
+                if mend in self._right or not tries.hides_mistake(mend.applied(self.text)):
                     self.beside += [one for one in (*looked, *tries.beside) if one not in (mend, *self.beside)]
                     return [self._as_told(mend, looked)]
-                line = why.line or mend.line
-                suspect.append(replace(mend, rank=Rank.OF_SEVERAL, sentence=why.sentence, hint=why.hint, line=line))
-                self.suspect.add(suspect[-1])
-                least = max(least, self._work.left - Limit.WORK_AFTER_ONE_IN_PART)
-                continue
+                held = OtherChecks.NOT
             if held is OtherChecks.NOT:
                 self._wrong.setdefault(mend, set()).add(clues.causes)
                 if passed := tries.passed:
@@ -134,7 +127,7 @@ class Mending:
                 halves[held] = mend
                 least = max(least, self._work.left - Limit.WORK_AFTER_ONE_IN_PART)
                 self.in_part.add(mend)
-        return [self._as_told(mend, looked) for mend in [*halves.values()] or suspect[:1]]
+        return [self._as_told(mend, looked) for mend in halves.values()]
 
     def _held(self, mend: Mend, tries: MendTries, each: int) -> OtherChecks:
         """What a try says of a mend, and what other checks say of one that has made none of them right."""

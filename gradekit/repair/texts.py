@@ -8,7 +8,7 @@ from functools import cached_property
 from gradekit.assignment import Assignment
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
-from gradekit.repair.effort import Effort, Suspicion
+from gradekit.repair.effort import Effort
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, unlike, untouched
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.screen import Screen
@@ -39,7 +39,7 @@ class Texts:
     explained: Callable[[Failure, Call, Subject], Diagnosis | None]
     anew: Callable[[Subject], FailedCheck | None] = lambda subject: None
     by_chance: set[str] = field(default_factory=set)  # those that a mend has made right by chance alone
-    suspicions: dict[tuple[str, str, bool], Suspicion | None] = field(default_factory=dict)  # by the texts
+    hidden: dict[tuple[str, str, bool], bool] = field(default_factory=dict)  # whether a mistake is, by the texts
     walked: dict[Hashable, WalkedExamples] = field(default_factory=dict)  # for all checks
     _tried: Subject | None = None
     _screens: dict[str, Screen] = field(default_factory=dict)

@@ -92,8 +92,7 @@ class Tutor:
         found |= _of_large(wrong, lambda check: self._of_two(self._tries(check), [best]))
         left = [check for check in wrong if check.name not in found]
         if left and best in mends:
-            is_no_cause = best in self._mending.suspect or LOOK in best.hint
-            said_of_it = None if is_no_cause else self._with_this_left(best, after[best][left[0].name], tries)
+            said_of_it = None if LOOK in best.hint else self._with_this_left(best, after[best][left[0].name], tries)
             found |= {check.name: said_of_it for check, mend in said if mend == best}
         return {**found, **(self._anew(best) if _all_right(after[best]) else {})}
 
@@ -131,8 +130,6 @@ class Tutor:
                 return {}
             if (alone := self._of_one_alone(failed, before)) is not None:
                 return {check.name: alone for check in checks}
-            if half in mending.suspect:
-                return {check.name: None for check in checks}
             tries = MendTries(failed, self._texts, text)
             other = second.found(tries.clues, tries)
             if other is None or LOOK in half.hint + other.hint:
@@ -205,7 +202,7 @@ class Tutor:
             return both, self._mending.told_first
         named = [mend for mend in helping if LOOK not in mend.hint]  # what nobody can name explains no half
         first_half = named[0] if named[:1] == helping[:1] != [] else None
-        if first_half is not None and tries.suspicion(first_half.applied(tries.text), alone=True) is not None:
+        if first_half is not None and tries.hides_mistake(first_half.applied(tries.text), alone=True):
             first_half = None
         if first_half is not None and (told := self._with_numbers(tries, first_half, is_half=True)) is not None:
             return told, first_half
@@ -282,7 +279,7 @@ class Tutor:
                 if other is None or after.holds(other) is not OtherChecks.ALL or LOOK in half.hint + other.hint:
                     continue  # a change that nobody can name explains nothing beside another
                 both, apart = other.applied(second.text), without(half, other, mending.text)
-                if tries.suspicion(both) is not None:
+                if tries.hides_mistake(both):
                     continue
                 alone = apart.applied(mending.text) if apart is not None else None
                 if is_one(half, other, mending.text) or alone is not None and self._follows(half, other, after, alone):

@@ -2,46 +2,53 @@
 
 import ast
 from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 import pytest
 
-from gradekit.repair.effort import Effort, suspicion
+from gradekit.repair.effort import Effort, hides_mistake
 from gradekit.repair.operators.changes import Change, ChangeKind
 from gradekit.repair.survivor_mends import is_against_names, makes_alike, makes_void
 from gradekit.source.draft import draft_of
 
 
-def effort(*, turns: int = 3, stored: int = 100, loaded: int = 100, once: int = 100, unread: int = 0) -> Effort:
-    return Effort(Counter({28: turns}), stored, loaded, min(stored, once), min(loaded, once), unread)
+def effort(*, turns: int = 3, stored: int = 100, loaded: int = 100, once: int = 100, unread: int = 0, storing: Collection[int] = (30,),
+           programs: Mapping[tuple[str, str, int], int] = {("kernel", "", 1): 3}) -> Effort:  # fmt: skip
+    of = Effort(Counter({28: turns}), stored, loaded, min(stored, once), min(loaded, once), unread)
+    return replace(of, storing={*storing}, programs=Counter(programs))
 
 
-@pytest.mark.parametrize(("after", "says"), [
-    (effort(turns=1), "leaves the loop in line 28 one step at most"),
-    (effort(turns=2), None),
-    (effort(unread=8), "8 elements are stored that nothing loads"),
-    (effort(stored=800), "stores 8 times as many elements"),
-    (effort(stored=800, once=800), None),  # as many different ones
-    (effort(loaded=130), "loads 1.3 times as many elements, none that is new"),
-    (effort(loaded=130, once=130), None),
-    (effort(stored=50, loaded=50), None),
+@pytest.mark.parametrize(("after", "hides"), [
+    (effort(turns=1), True),
+    (effort(turns=2), False),
+    (effort(unread=8), True),
+    (effort(stored=800), True),
+    (effort(stored=800, once=800), False),  # as many different ones
+    (effort(loaded=130), True),
+    (effort(loaded=130, once=130), False),
+    (effort(stored=50, loaded=50), False),
+    (effort(storing={31}), True),  # and line 30 does no more
+    (effort(programs={("kernel", "wider", 1): 1}), True),
+    (effort(programs={("kernel", "wider", 1): 2}), False),
+    (effort(programs={("kernel", "", 1): 1}), False),  # the grid alone is another one
 ])
-def test_a_change_after_which_kernels_do_less_in_parts_or_more_than_once_hides_a_mistake(after: Effort, says: str | None) -> None:
-    found = suspicion(effort(), after, ())
-    assert (found is None) if says is None else (found is not None and says in found.sentence)
+def test_a_change_after_which_kernels_do_less_in_parts_or_more_than_once_hides_a_mistake(after: Effort, hides: bool) -> None:
+    assert hides_mistake(effort(), after, ()) is hides
 
 
 def test_calls_that_came_to_no_end_tell_nothing() -> None:
     after = effort(stored=800)
     after.runs = 1
-    assert suspicion(effort(), after, ()) is None
+    assert not hides_mistake(effort(), after, ())
 
 
-def test_a_change_of_a_loop_may_leave_it_one_step() -> None:
-    assert suspicion(effort(), effort(turns=1), {28}) is None
+def test_a_change_of_a_loop_may_leave_it_one_step_and_that_of_a_store_may_leave_it_out() -> None:
+    assert not hides_mistake(effort(), effort(turns=1), {28}) and not hides_mistake(effort(), effort(storing=set()), {30})
 
 
 def test_what_was_loaded_often_before_may_be_loaded_somewhat_oftener() -> None:
-    assert suspicion(effort(loaded=300), effort(loaded=500), ()) is None and suspicion(effort(loaded=300), effort(loaded=700), ()) is not None
+    assert not hides_mistake(effort(loaded=300), effort(loaded=500), ()) and hides_mistake(effort(loaded=300), effort(loaded=700), ())
 
 
 KERNEL = '''import triton
