@@ -14,7 +14,8 @@ import torch
 from gradekit.inputs.value_kinds import value_kind
 
 JUNK = {torch.float16: 2.0**14}
-"""The size of what lies in padding, 1e30 elsewhere: the area of such a box is far beyond the dtype's largest number."""
+"""The size of what lies in padding where that is finite, 1e30 elsewhere: the area of such a box is far beyond the
+dtype's largest number."""
 
 Profile = Callable[[tuple[int, ...], torch.dtype, torch.Generator], torch.Tensor]
 
@@ -128,21 +129,21 @@ def boxes_padded(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Ge
 @of_four
 def boxes_gaps(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """As `boxes_between`, but the last of every four is padding, with junk in it, and a bottom below 0."""
-    return torch.where(_every_fourth(shape), _junk(dtype), boxes_between(shape, dtype, generator))
+    return torch.where(_every_fourth(shape), _junk(shape, dtype), boxes_between(shape, dtype, generator))
 
 
 @value_kind("boxes_junk")
 @of_four
 def boxes_junk(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """As `boxes`, but the last of every four is junk: what a model predicts where `boxes_gaps` has padding."""
-    return torch.where(_every_fourth(shape), -_junk(dtype), boxes(shape, dtype, generator))
+    return torch.where(_every_fourth(shape), -_junk(shape, dtype), boxes(shape, dtype, generator))
 
 
 @value_kind("boxes_none")
 @of_four
 def boxes_none(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Nothing but padding, all of it junk."""
-    return _junk(dtype).expand(shape)
+    return _junk(shape, dtype).expand(shape)
 
 
 def _anywhere(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
@@ -172,6 +173,12 @@ def _every_fourth(shape: tuple[int, ...]) -> torch.Tensor:
     return (torch.arange(shape[-2]) % 4 == 3)[:, None] if len(shape) > 1 else torch.tensor(False)
 
 
-def _junk(dtype: torch.dtype) -> torch.Tensor:
-    """A box far to the right, and far below 0."""
-    return JUNK.get(dtype, 1e30) * torch.tensor([1.0, 1.0, 3.0, -2.0], dtype=torch.float64)
+def _junk(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """What may lie in padding: a box far to the right and far below 0, an infinite one, and one of NaN, each for four
+    places in turn. The bottom of none is above 0."""
+    far = JUNK.get(dtype, 1e30)
+    kinds = torch.tensor(
+        [[far, far, 3 * far, -2 * far], [math.inf, math.inf, math.inf, -math.inf], [math.nan, math.nan, math.nan, -1.0]],
+        dtype=torch.float64,
+    )
+    return kinds[torch.arange(math.prod(shape[-2:-1])) // 4 % 3]

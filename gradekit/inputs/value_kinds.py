@@ -184,6 +184,12 @@ def _places(shape: tuple[int, ...], generator: torch.Generator) -> tuple[torch.T
     return torch.arange(size).view(shape[-1:]), one
 
 
+def _anywhere(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Rows around 0, and rows so far below or above it that exponentials of what stands for -inf there show."""
+    _, level = _places(shape[:-1] + (3,) if shape else shape, generator)
+    return _normal(shape, dtype, generator) + (level - 1) * 256
+
+
 def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     values, gone = _normal(shape, dtype, generator), _ints(0, 3, shape, generator) == 0
     every, kept = _places(shape, generator)  # in each row one value stays finite
@@ -191,14 +197,14 @@ def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Genera
 
 
 def _neg_inf_first(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    values = _normal(shape, dtype, generator)
+    values = _anywhere(shape, dtype, generator)
     every, first = _places(shape, generator)  # the first that stays finite
     first.view(-1)[:1] = every.numel() - 1
     return values.masked_fill(every < first, -math.inf)
 
 
 def _neg_inf_runs(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    values = _normal(shape, dtype, generator)
+    values = _anywhere(shape, dtype, generator)
     every, kept = _places(shape, generator)  # all but the run that this one is in
     return values.masked_fill(every // RUN != kept // RUN, -math.inf)
 
@@ -427,8 +433,8 @@ PROFILES: dict[str, Kind] = {
     # normal, plus 8192: far from zero beside its spread
     "shifted": lambda shape, dtype, generator: _normal(shape, dtype, generator) + 8192,
     "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
-    "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, in the first up to its end
-    "neg_inf_runs": _neg_inf_runs,  # -inf but for a few neighbours in each row
+    # around 0, -256 or 256; -inf up to some place in each row, in the first up to its end, or but for a few neighbours
+    "neg_inf_first": _neg_inf_first, "neg_inf_runs": _neg_inf_runs,
     "spike": _spike,  # normal, and one 1024 in each row, in the first at its beginning
     "some_nan": _some_nan,  # normal, an eighth of them NaN, of any bits, also signalling: for what is said of NaN
     # normal, times 8: scores made of two such rows are spread over hundreds

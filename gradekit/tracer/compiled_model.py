@@ -46,7 +46,7 @@ def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: 
     """What torch makes of a model around `entry`, which wants gradients of the arguments at these positions: a
     gradekit.framework.Inspection as data. Raises Refusal where no such function takes these arguments."""
     function = find_entry(loaded, entry, len(args))
-    values = make_arguments(args)
+    values = make_arguments(args, wanted)
     for position in wanted:
         values[position].requires_grad_()
     os.environ.pop("TORCHDYNAMO_DISABLE", None)

@@ -54,7 +54,7 @@ class CallTracer:
         differentiably."""
         by_keyword = not wanted and bool(zlib.crc32(repr(args).encode()) % 2)
         function = find_entry(loaded, entry, len(args), by_keyword)
-        inputs, values = self._begin(args)
+        inputs, values = self._begin(args, wanted)
         with self._refusing(loaded, f"in the backward pass of {entry}" if wanted else f"in {entry}"):
             if way == CHANGED:
                 values = self._changed(function, args, values, others, wanted, inputs)
@@ -102,7 +102,7 @@ class CallTracer:
         backward pass. It is a program to learn from and not one to run: sizes are not quite ints in it. Raises Refusal
         as `call` does."""
         function = find_entry(loaded, entry, len(args))
-        inputs, values = self._begin(args)
+        inputs, values = self._begin(args, wanted)
         following = Following(self.recorder, self.mask)
         with self._refusing(loaded, f"in {entry}"):
             result = self._followed(following, function, args, inputs, values, wanted)
@@ -135,7 +135,7 @@ class CallTracer:
         if it does: for the grader to learn where to look. Raises Refusal where there is no such function, or it does
         not take these arguments."""
         function = find_entry(loaded, entry, len(args))
-        inputs, values = self._begin(args)
+        inputs, values = self._begin(args, wanted)
         exploring, whole = Exploring(self.recorder, self.mask), False
         loaded.asked.clear()
         with self._one_call(), contextlib.suppress(Exception):  # more fails where kernels give nothing
@@ -162,7 +162,7 @@ class CallTracer:
         self, function: Any, args: Sequence[Argument], wanted: Sequence[int], inputs: list[torch.Tensor]
     ) -> Any:
         """The result of one more call, with tensors of its own, which are inputs of the same program."""
-        more, values = self._given(args)
+        more, values = self._given(args, wanted)
         inputs += more
         for position in wanted:
             values[position].requires_grad_()
@@ -176,7 +176,7 @@ class CallTracer:
         """The arguments of a call in which each tensor is the very one that had the values of `others` in a call
         before, and into which its own were copied since, as an optimizer changes weights. What is no tensor in `others`
         stays as it is, but for a tensor, which the entry may write: the call before has a copy of it."""
-        more, before = self._given(others)
+        more, before = self._given(others, wanted)
         inputs += more
         pairs = [*zip(args, values, strict=True)]
         with self.mask, self.steps, torch.no_grad():
@@ -223,13 +223,17 @@ class CallTracer:
         self.recorder.input(tensor, upstream.storage)
         return tensor
 
-    def _begin(self, args: Sequence[Argument]) -> tuple[list[torch.Tensor], list[Any]]:
+    def _begin(
+        self, args: Sequence[Argument], wanted: Sequence[int] = ()
+    ) -> tuple[list[torch.Tensor], list[Any]]:
         self.recorder.begin()
-        return self._given(args)
+        return self._given(args, wanted)
 
-    def _given(self, args: Sequence[Argument]) -> tuple[list[torch.Tensor], list[Any]]:
+    def _given(
+        self, args: Sequence[Argument], wanted: Sequence[int] = ()
+    ) -> tuple[list[torch.Tensor], list[Any]]:
         """The tensors among the arguments, which are inputs of the program, and all arguments."""
-        values = make_arguments(args)
+        values = make_arguments(args, wanted)
         inputs = []
         for arg, value in zip(args, values, strict=True):
             if isinstance(arg, View):
@@ -352,20 +356,35 @@ def _check_arity(function: Any, entry: str, count: int, options: list[str]) -> N
         ) from None
 
 
-def make_arguments(args: Sequence[Argument]) -> list[Any]:
-    """Tensors without data for views (equal storage numbers share one), plain values for scalars."""
+def make_arguments(args: Sequence[Argument], wanted: Sequence[int] = ()) -> list[Any]:
+    """Tensors without data for views (equal storage numbers share one), plain values for scalars.
+
+    As a caller's, equal views are one tensor, as in `add(x, x)`, and those of one storage have one `_base`; but where
+    gradients are `wanted`, each is a tensor of its own, so that each gets its own gradient."""
     sizes: dict[int, int] = {}
     for arg in args:
         if isinstance(arg, View):
             sizes[arg.storage] = max(sizes.get(arg.storage, 0), arg.reach * ITEMSIZE[arg.dtype])
     storages = {number: torch.empty(size, dtype=torch.uint8, device="meta") for number, size in sizes.items()}
-    return [_tensor(arg, storages) if isinstance(arg, View) else arg.value for arg in args]  # type: ignore[union-attr]
+    if wanted:
+        return [_tensor(arg, storages) if isinstance(arg, View) else arg.value for arg in args]  # type: ignore[union-attr]
+    views = {arg: _tensor(arg, storages) for arg in args if isinstance(arg, View)}
+    bases = {(view.storage, view.dtype): tensor for view, tensor in views.items() if _is_whole(tensor)}
+    for view, tensor in views.items():
+        base = bases.setdefault((view.storage, view.dtype), _whole(tensor))
+        if tensor is not base:
+            views[view] = base.as_strided(view.shape, view.stride, view.offset)
+    return [views[arg] if isinstance(arg, View) else arg.value for arg in args]  # type: ignore[union-attr]
 
 
 def _tensor(view: View, storages: dict[int, torch.Tensor]) -> torch.Tensor:
     storage = storages[view.storage].untyped_storage()
     empty = torch.empty(0, dtype=getattr(torch, view.dtype), device="meta")
     return empty.set_(storage, view.offset, view.shape, view.stride)
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    return tensor.is_contiguous() and tensor.nbytes == tensor.untyped_storage().nbytes()
 
 
 def _whole(tensor: torch.Tensor) -> torch.Tensor:
