@@ -165,29 +165,11 @@ def _tells_a_factor(wrong: Sequence[Comparison]) -> bool:
 
 def _quantities(args: Mapping[str, Any]) -> dict[Hashable, tuple[str, float]]:
     """What a kernel may forget to multiply or divide by, in words and as a number: log2(e), sizes of the inputs that
-    are no small numbers, what an argument between 0 and 1 leaves to 1, and shares."""
+    are no small numbers, and what an argument between 0 and 1 leaves to 1."""
     known: dict[Hashable, tuple[str, float]] = {"log2": ("log2(e)", 1 / math.log(2))}
     for name, arg in args.items():
         sizes = arg.shape if isinstance(arg, Input) else ()
         known |= {(name, dim): (str(size), float(size)) for dim, size in enumerate(sizes) if size > 4}
         known |= {name: (f"(1 - `{name}`)", 1 - arg)} if isinstance(arg, float) and 0 < arg < 1 else {}
     forms = (("{}", 1), ("1 / {}", -1), ("sqrt({})", 0.5), ("1 / sqrt({})", -0.5))
-    each = {(key, form): (form.format(of), value**power) for key, (of, value) in known.items() for form, power in forms}
-    return dict(each) | _shares(args)
-
-
-def _shares(args: Mapping[str, Any]) -> dict[Hashable, tuple[str, float]]:
-    """Which share of an input's rows is not all 0, or of its whole numbers not below 0, and its inverse: what is not
-    counted may be divided by."""
-    found = dict[Hashable, tuple[str, float]]()
-    for name, spec in ((name, arg) for name, arg in args.items() if isinstance(arg, Input)):
-        values = spec.tensor()
-        is_whole = not values.is_floating_point()
-        counted = values >= 0 if is_whole else (values if len(spec.shape) > 1 else values.unsqueeze(-1)).any(-1)
-        some, every = int(counted.sum()), counted.numel()
-        if 0 < some < every:
-            noun, what = ("numbers", "not below 0") if is_whole else ("rows", "not all 0")
-            said = f"`{name}` has {every} {noun}, and {some} of them are {what}"
-            found |= {(name, "some"): (f"{some} / {every}: {said}", some / every)}
-            found |= {(name, "every"): (f"{every} / {some}: {said}", every / some)}
-    return found
+    return {(key, form): (form.format(of), value**power) for key, (of, value) in known.items() for form, power in forms}

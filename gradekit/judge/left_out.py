@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,8 +14,10 @@ from torch import Tensor
 from gradekit.causes import Cause
 from gradekit.engine.executor import option_count
 from gradekit.engine.explain import Namer
-from gradekit.engine.memory import strided
+from gradekit.engine.frame import Frame, LaunchContext, Observe
+from gradekit.engine.memory import Memory, strided
 from gradekit.engine.observer import coordinates
+from gradekit.engine.ttir import Op
 from gradekit.judge.accesses import Access, Accesses, places
 from gradekit.judge.by_running import ran
 from gradekit.judge.comparison import Comparison
@@ -36,16 +39,18 @@ def unwritten(program: Program, inputs: Sequence[Tensor], allow: Collection[str]
         if not ran(program, inputs, allow, seen := Accesses(), option):
             return None
         for view in views:
-            found = _told(program, option, view, seen, stores=True)
+            found = _told(program, option, view, inputs, allow, seen, stores=True)
             if found is not None:
                 return found
     return None
 
 
-def _told(program: Program, option: int, view: View, seen: Accesses, *, stores: bool) -> tuple[int, str] | None:
-    """Who has the addresses of what is left out of a view, in a run with one `option`: lanes that a mask stops,
-    programs that never come to the line where they would be, or nobody. None where none is left out, or where not just
-    one line of one launch has others."""
+def _told(
+    program: Program, option: int, view: View, inputs: Sequence[Tensor], allow: Collection[str], seen: Accesses, *,
+    stores: bool,
+) -> tuple[int, str] | None:  # fmt: skip
+    """The line that has the addresses of a view's elements, where just one of one launch does, and who has those that
+    are left out in a run with one `option`: nobody, two lanes another one, and programs store nothing."""
     accesses, every = (seen.stores if stores else seen.loads).get(view.storage, []), places_of(view).unique()
     missing, lines = every[~torch.isin(every, places(accesses))], {(one.line, one.launch) for one in accesses}
     if not missing.numel() or len(lines) != 1:
@@ -55,14 +60,6 @@ def _told(program: Program, option: int, view: View, seen: Accesses, *, stores: 
     grid = launches[launch].grid
     programs, aims, active, turns = (torch.cat(lanes) for lanes in zip(*(one.lanes for one in accesses), strict=True))
     is_element = torch.isin(aims, every)
-    absent = sorted({*range(math.prod(grid))} - {*programs.tolist()})
-    each = max(programs[active & is_element].unique(return_counts=True)[1].tolist(), default=missing.numel())
-    if torch.equal(aims[~active & is_element].sort()[0], missing):  # each of them in one lane
-        return line, f"line {line} has their addresses in some lanes, and its mask is False in just these"
-    if (len(absent) - 1) * each < missing.numel() <= len(absent) * each:  # as much as these would reach
-        none = f"program {coordinates(absent[0], grid)} never comes to line {line}"
-        several = f"{len(absent)} of {math.prod(grid)} programs never come to line {line}"
-        return line, none if len(absent) == 1 else several
     named = lambda place: list(Namer(program, ()).element(view.storage, int(place), ITEMSIZE[view.dtype]))
     parts = list[str]()
     if not bool((aims == missing[0]).any()):  # else a mask stops one that has it, past the end of a row, say
@@ -71,9 +68,35 @@ def _told(program: Program, option: int, view: View, seen: Accesses, *, stores: 
     if lanes:
         two = [(coordinates(int(programs[at]), grid), int(turns[at])) for at in lanes]
         parts.append(_of_two(accesses, two, named(place)))
+        ran(program, inputs, allow, alike := _Alike(launch, *programs[lanes].tolist()), option)
+        parts += [f"both have the same number from line {alike.line} on"] if stores and alike.line else []
     idle = sorted({*range(math.prod(grid))} - {*programs[active & is_element].tolist()})
     parts += [f"program {coordinates(idle[0], grid)} stores nothing to the result"] if stores and idle else []
     return line, "; ".join(parts)
+
+
+@dataclass
+class _Alike:
+    """An observer of a launch: the first line in which a whole number becomes the same in two programs, of others."""
+
+    number: int
+    one: int
+    other: int
+    line: int = 0
+
+    def launch(self, context: LaunchContext, memory: Memory) -> Observe | None:
+        """A launch begins."""
+        return self._note if context.launch == self.number and self.one != self.other else None
+
+    def _note(self, frame: Frame, op: Op) -> None:
+        programs = frame.programs().tolist()
+        is_whole = op.name.startswith("arith.") and {type.element for type in op.result_types} <= {"i32", "i64"}
+        if is_whole and not self.line and {self.one, self.other} <= {*programs}:
+            at = programs.index(self.one), programs.index(self.other)
+            is_same = lambda name, type: torch.equal(*(frame.tile(name, type, place) for place in at))
+            results, operands = (op.results, op.result_types), (op.operands, op.operand_types)
+            if all(map(is_same, *results)) and not all(map(is_same, *operands)):
+                self.line = frame.context.line(op) or 0
 
 
 def _shared(aims: Tensor, active: Tensor) -> tuple[int, list[int]]:
@@ -88,11 +111,12 @@ def _shared(aims: Tensor, active: Tensor) -> tuple[int, list[int]]:
 def _of_two(accesses: Sequence[Access], lanes: Sequence[tuple[tuple[int, int, int], int]], name: list[int]) -> str:
     """That two lanes have one address, by the program and the turn of each."""
     ((one, first), (other, second)), loop = lanes, next((each.loop for each in accesses if each.loop), None)
+    if one == other:
+        return f"program {one} has the address of {name} twice"
     if loop is not None:
         step = f"step {first} of the loop in line {loop[0]}"
         return f"program {one} has the address of {name} in {step}, and program {other} in step {second}"
-    alone = f"program {one} has the address of {name} in two lanes"
-    return alone if one == other else f"programs {one} and {other} both have the address of {name}"
+    return f"programs {one} and {other} both have the address of {name}"
 
 
 # --- what is never read, on which what is wrong depends ---------------------------------------------------------------
@@ -114,7 +138,7 @@ def never_read(
             continue
         sentence = _part_that_is_read(unread, names[place])
         is_direct = view.storage in seen.loads  # and not read from a copy
-        why = _told(program, 0, view, seen, stores=False) if is_direct else None
+        why = _told(program, 0, view, inputs, allow, seen, stores=False) if is_direct else None
         return Diagnosis(Cause.WRONG_VALUES, sentence, *(why or ()))
     return None
 

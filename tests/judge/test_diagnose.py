@@ -452,13 +452,6 @@ def test_a_factor_is_that_of_every_call_that_is_wrong(first: Wrong, other: Wrong
     assert (found and found.sentence) == says
 
 
-def test_a_factor_that_is_a_share_of_what_an_input_holds_is_told_as_that() -> None:
-    x, told = Input("float32", (12, 4), (4, 1), profile="first_row_zero", name="x"), "`x` has 12 rows, and 11 of them are not all 0"
-    for share, said_so in ((11 / 12, f"That is 11 / 12: {told}."), (12 / 11, f"That is 12 / 11: {told}."), (0.7, "")):
-        sentence = said(judged(double, [x], lambda x, share=share: 2 * share * x))[1]
-        assert sentence.endswith(said_so) and ("rows" in sentence) is bool(said_so)
-
-
 def test_elements_wrong_here_and_there_are_not_diagnosed() -> None:
     def scattered(x: torch.Tensor) -> torch.Tensor:
         return torch.where(torch.arange(x.numel()).view(x.shape) % 7 == 3, 9.0, 2 * x)

@@ -31,12 +31,12 @@ STORE = "    tl.store(out_ptr + n, x, mask=n < N)\n"
 
 @pytest.mark.parametrize(("old", "new", "line", "says"), [
     ("triton.cdiv(x.numel(), 4)", "x.numel() // 4", 9, "line 9 has the address of [8] in no lane, masked or not"),
-    (STORE, STORE.replace("n < N", "n < N - 1"), 9, "line 9 has their addresses in some lanes, and its mask is False in just these"),
-    ("out_ptr + n, x", "out_ptr + n % 8, x", 9, "line 9 has the address of [8] in no lane, masked or not; programs (0, 0, 0) and (2, 0, 0) both have the address of [0]"),
-    ("    n = pid * BLOCK", "    n = pid % 2 * BLOCK", 9, "line 9 has the address of [8] in no lane, masked or not; programs (0, 0, 0) and (2, 0, 0) both have the address of [0]"),
+    (STORE, STORE.replace("n < N", "n < N - 1"), 9, ""),
+    ("out_ptr + n, x", "out_ptr + n % 8, x", 9, "line 9 has the address of [8] in no lane, masked or not; programs (0, 0, 0) and (2, 0, 0) both have the address of [0]; both have the same number from line 9 on"),
+    ("    n = pid * BLOCK", "    n = pid % 2 * BLOCK", 9, "line 9 has the address of [8] in no lane, masked or not; programs (0, 0, 0) and (2, 0, 0) both have the address of [0]; both have the same number from line 7 on"),
     ("    n = pid * BLOCK", "    n = (pid + pid // 2) * BLOCK", 9, "line 9 has the address of [8] in no lane, masked or not; program (2, 0, 0) stores nothing to the result"),
-    (STORE, f"    if pid < 2:\n    {STORE}", 10, "program (2, 0, 0) never comes to line 10"),
-    (STORE, f"    for _ in range(0, pid):\n    {STORE}", 10, "program (0, 0, 0) never comes to line 10"),
+    (STORE, f"    if pid < 2:\n    {STORE}", 10, "line 10 has the address of [8] in no lane, masked or not; program (2, 0, 0) stores nothing to the result"),
+    (STORE, f"    for _ in range(0, pid):\n    {STORE}", 10, "line 10 has the address of [0] in no lane, masked or not; program (2, 0, 0) has the address of [8] twice; program (0, 0, 0) stores nothing to the result"),
     (STORE, STORE + STORE.replace("n, x", "n + 1, x").replace("N)", "0)"), 0, ""),  # two lines, and nothing is left out
     ("return out", "return out[:9].clone()", 0, ""),
 ], ids=str)  # fmt: skip
