@@ -66,6 +66,7 @@ def _told(
         parts.append(f"line {line} has the address of {named(missing[0])} in no lane, masked or not")
     place, lanes = _shared(aims, active & is_element)
     if lanes:
+        lanes.sort(key=lambda at: int(programs[at]))
         two = [(coordinates(int(programs[at]), grid), int(turns[at])) for at in lanes]
         parts.append(_of_two(accesses, two, named(place)))
         ran(program, inputs, allow, alike := _Alike(launch, *programs[lanes].tolist()), option)

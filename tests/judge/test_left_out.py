@@ -156,8 +156,8 @@ def test_two_programs_that_read_one_element_are_told_with_their_steps() -> None:
     found = told(STEPS, torch.arange(1.0, 16.0), lambda x: x.sum().view(1))
     assert found is not None and found.sentence == "Only the first 12 of 15 elements of x are read."
     assert found.line == 9 and found.hint == (
-        "line 9 has the address of [12] in no lane, masked or not; program (1, 0, 0) has the address of [4] in step 1 of "
-        "the loop in line 8, and program (0, 0, 0) in step 2"
+        "line 9 has the address of [12] in no lane, masked or not; program (0, 0, 0) has the address of [4] in step 2 of "
+        "the loop in line 8, and program (1, 0, 0) in step 1"
     )
 
 
