@@ -125,6 +125,7 @@ class FurtherInputs:
             calls = [*_listed(found, self._kernels.decided, draws, forms, self._host.paths), *calls]
             repeats = _listed(found, self._kernels.repeats, draws, self._host.paths)
             again = [] if turn else [*repeats, *_listed(found, self._kernels.begun, draws, forms)]
+            again += [] if turn else _listed(found, self._kernels.loaded, draws, self._host.paths)
             calls += _listed(found, self._kernels.further, draws, forms, self._host.paths)
             yield from self._afforded([*special, *calls, *again], found, name, Limit.ROUNDS - 1 - turn)
             if turn == Limit.ROUNDS - 1 or len(found.ran) == before:

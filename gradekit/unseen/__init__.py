@@ -6,7 +6,7 @@ A want says what must be seen, and one search over sizes finds calls for it:
   way, a branch, mask or loop of a kernel
 - `scope`, `layouts`: the sizes that a check may have, and those to try; strides and offsets to try
 - `host_branches`, `host_inputs`; `kernel_branches`, `kernel_inputs`: what calls have seen of host code and of kernels,
-  and calls for the rest, by sizes and by values
+  and calls for the rest, by sizes and by values; `loaded`: whole numbers in tensors that turn a kernel's comparisons
 - `long_dimensions`: long calls, and the longest, which are counted and not run
 - `further`: calls of a check that were found so
 """
@@ -22,6 +22,8 @@ class Limit:
     SOLVED_ON_HOST, SOLVED_IN_KERNELS, IN_VAIN = 12, 24, 2
     PAIRS = 8  # of ways of comparisons, each seen in a call without the other
     LOOPS = 2  # of one check, tried with each kind of values and each group of dtypes that the kernel treats alike
+    # of a comparison with what is loaded, at each end; numbers of one check, calls that hold them; numbers tried
+    EDGES, LOADED, LOADING, RANGE = 2, 48, 6, 1 << 16
     PARTS, KEPT_VALUES = 64, 200  # of a sum that is followed; of a launch, for the next decision
     KEPT_SETS = 16  # of candidates: of at most 4 MB each
     LAYOUTS, TOGETHER = 1 << 14, 8  # candidates for the layouts of tensors; combinations of sizes, to one by itself

@@ -277,6 +277,8 @@ class _FormulaWalk(Walk):
             amount = self.get(op.operands[1])
             if isinstance(amount, Term):  # a sum that began at 0, and that each program before has added to once
                 return [amount * var("programs before", 0)]
+        if op.name in LOADS and (kind := op.result_types[0].element) in ("i32", "i64"):
+            return [var(f"loaded {kind} {op.number}")]
         if op.name in LOADS | STORES | ATOMICS:
             return [self.unknown(type) for type in op.result_types]
         found = super()._results(op)
@@ -300,7 +302,8 @@ formulas = functools.lru_cache(maxsize=64)(_FormulaWalk)
 class Place:
     """Where in a launch values are asked for: the ids of one `program` or of several, the first or the `last_lane` of
     tiles and the first or the `last_turn` of loops (None: what differs among them has no value). `grid` has three
-    sizes, `names` the whole numbers that the kernel gets, `before` how many programs have been there."""
+    sizes, `names` the whole numbers that the kernel gets, `before` how many programs have been there, `loaded` what
+    loads give, by the dtype."""
 
     grid: Sequence[Numbers | None]
     names: Mapping[str, Numbers | None]
@@ -308,6 +311,7 @@ class Place:
     last_lane: bool | None = None
     last_turn: bool | None = None
     before: Any = None
+    loaded: Mapping[str, Any] = field(default_factory=dict)
     known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)  # at all corners of a launch
 
     def operands(self, text: KernelText, number: int, first: int, end: int) -> list[Any]:
@@ -356,6 +360,8 @@ class _Worked(Evaluation):
             return (place.program if kind == "program" else place.grid)[AXES.index(which)]
         if atom.op == "var" and kind == "programs":
             return place.before
+        if atom.op == "var" and kind == "loaded":
+            return place.loaded.get(which.partition(" ")[0])
         if kind.startswith("@") and place.last_lane is not None:
             return int(kind.partition("/")[2]) - 1 if place.last_lane else 0
         if atom.op == "var" and kind == "turn" and place.last_turn is not None:
@@ -387,7 +393,7 @@ def corners(grid: tuple[Numbers | None, ...], names: Mapping[str, Numbers | None
     before = None if None in grid else math.prod(grid) - 1  # type: ignore[arg-type]
     ends, known = (False, True), dict[Hashable, Any]()
     return [
-        Place(grid, names, last if program else (0, 0, 0), lane, turn, before if program else 0, known)
+        Place(grid, names, last if program else (0, 0, 0), lane, turn, before if program else 0, known=known)
         for program in ends for lane in ends for turn in ends
     ]  # fmt: skip
 
@@ -425,3 +431,17 @@ def _decides(text: KernelText, op: Op, place: Place) -> Any:
         return both[0] <= both[1] if both and None not in both else None
     first = 0 if op.name in ("arith.select", "scf.if", "cf.cond_br") else len(op.operands)
     return next(iter(place.operands(text, op.number, first, first + 1)), None)
+
+
+def edges(text: KernelText, number: int, place: Place, among: torch.Tensor) -> list[int]:
+    """Where a comparison, or the count of a loop's turns, becomes another, of ascending numbers that a place loads:
+    those on both sides. Nothing where it does not depend on what is loaded."""
+    if (op := text.ops[number]).name == "scf.for":
+        found = turns(*place.operands(text, number, 0, 3) or [None] * 3)
+    else:
+        found = _decides(text, op, place)
+    if not isinstance(found, torch.Tensor) or found.numel() != len(among):
+        return []
+    turning = (found[1:] != found[:-1]).nonzero().view(-1)
+    ends = torch.cat([turning[: Limit.EDGES], turning[-Limit.EDGES :]])
+    return among[torch.cat([ends, ends + 1])].tolist()

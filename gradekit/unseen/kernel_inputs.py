@@ -16,6 +16,7 @@ from gradekit.unseen import Limit
 from gradekit.unseen.further import Decision, FurtherCall, Purpose, fits, made, plain_values, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
+from gradekit.unseen.loaded import at_edges
 from gradekit.unseen.scope import ROUGH, CallScope, sizes_alone
 from gradekit.unseen.search import Calls, ConstantWay, Missing, Search
 
@@ -166,6 +167,10 @@ class KernelInputs:
         wanted = [replace(one, everywhere=True) for one in loops if replace(one.branch, dtypes=()) in first]
         each = (_in_each_kind(draws, *self._solved(one, draws, one.launching(paths)), one) for one in wanted)
         yield from (call for turn in itertools.zip_longest(*each) for call in turn if call is not None)
+
+    def loaded(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
+        """Calls with whole numbers in tensors at which the kernels turn."""
+        return at_edges(draws, paths, [*self._texts.values()])
 
     def begun(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
         """Calls for what whole programs decide by values that they load: rows begin as each kind, with as many values

@@ -158,6 +158,8 @@ class CallScope:
                 found |= {name: int(alike[0])} if len(alike) else {}
         places = {argument.name: place for place, argument in enumerate(self.draws.entry.arguments)}
         scalars = {s.name: form.leaves.get(("scalar", places[s.name])) for s in self._scalars}
+        scalars |= {said: form.leaves[leaf] for name, said in self._computed.items()
+                    if said in self.sizes and (leaf := ("scalar", places[name])) in form.leaves}  # fmt: skip
         return found | {name: value for name, value in scalars.items() if value is not None}
 
     def elements(self, names: Mapping[str, Tensor]) -> Tensor:
