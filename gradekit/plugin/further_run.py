@@ -256,7 +256,7 @@ class FurtherInputs:
 
     def _explore(self, form: TracedForm) -> Explored | None:
         try:
-            return self._subject.explore(Form(form.entry, form.args, form.wanted))
+            return self._subject.explore(Form(form.entry, form.args, form.wanted, form.upstream))
         except TraceError:
             return None
 

@@ -503,7 +503,8 @@ class Form:
     @property
     def exploring(self) -> dict[str, Any]:
         """What the tracer is asked for what host code compares in the call."""
-        return self.following | {"do": "explore"}
+        layout = None if self.upstream is None else encode(self.upstream)
+        return self.following | {"do": "explore", "upstream": layout}
 
 
 # --- what was learned of a submission, as it holds of a text with the same code on other lines ------------------------

@@ -89,10 +89,11 @@ class Child:
             self.tracer.tuning.for_proofs = False
         return self._program(program) | {"origins": encode(origins)}
 
-    def explore(self, entry: str, args: list[Any], wanted: list[int]) -> Any:
+    def explore(self, entry: str, args: list[Any], wanted: list[int], upstream: Any = None) -> Any:
         """What host code compares in one call."""
         self._usual()
-        return {"explored": encode(self.tracer.explored(self._loaded(), entry, args, wanted))}
+        layout = None if upstream is None else decode(upstream, View)
+        return {"explored": encode(self.tracer.explored(self._loaded(), entry, args, wanted, layout))}
 
     def instructions(self, entry: str, args: list[Any]) -> Any:
         """How many instructions of host code one call executes."""

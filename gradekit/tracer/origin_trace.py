@@ -298,17 +298,20 @@ class Following(TorchFunctionMode):
         for number, tensor in enumerate(tensors):
             view = self.recorder.view(tensor)
             shape = tuple(self.table.size(n, "size", number, axis) for axis, n in enumerate(view.shape))
-            if view.stride == tuple(map(int, contiguous(view.shape))):
-                stride = contiguous(shape)
-            else:
-                stride = tuple(self.table.size(n, "stride", number, axis) for axis, n in enumerate(view.stride))
-            self._begin.setdefault(view.storage, (view.offset, number))
-            self._keep(view, Geometry(shape, stride, view.offset))
+            self._given(view, shape, number)
 
-    def like(self, tensor: torch.Tensor, geometry: Geometry) -> None:
-        """A further input, contiguous and of the shape that `geometry` has: the gradient of a result."""
+    def like(self, tensor: torch.Tensor, geometry: Geometry, number: int) -> None:
+        """A further input, of the shape that `geometry` has: the gradient of a result."""
         with DisableTorchFunction():
-            self._keep(self.recorder.view(tensor), Geometry(geometry.shape, contiguous(geometry.shape)))
+            self._given(self.recorder.view(tensor), geometry.shape, number)
+
+    def _given(self, view: View, shape: Sequence[Any], number: int) -> None:
+        if view.stride == tuple(map(int, contiguous(view.shape))):
+            stride = contiguous(shape)
+        else:
+            stride = tuple(self.table.size(n, "stride", number, axis) for axis, n in enumerate(view.stride))
+        self._begin.setdefault(view.storage, (view.offset, number))
+        self._keep(view, Geometry(tuple(shape), stride, view.offset))
 
     def scalar(self, position: int, value: Any) -> Any:
         """A number that the call is given."""

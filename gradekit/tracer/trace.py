@@ -110,7 +110,7 @@ class CallTracer:
 
     def _followed(
         self, following: Following, function: Any, args: Sequence[Argument], inputs: list[torch.Tensor],
-        values: list[Any], wanted: Sequence[int],
+        values: list[Any], wanted: Sequence[int], upstream: View | None = None,
     ) -> Any:  # fmt: skip
         """The result of a call whose numbers are followed, or the gradients of the arguments at `wanted`."""
         leaves = [values[position].requires_grad_() for position in wanted]
@@ -119,18 +119,19 @@ class CallTracer:
         self.steps.around = lambda: both(self.mask, following)
         with self.mask, self.steps, following, following.launching():
             result = function(*values)
-        return self._followed_back(following, result, inputs, leaves, args) if wanted else result
-
-    def _followed_back(self, following: Following, result: Any, inputs: list[torch.Tensor],
-                       leaves: Sequence[torch.Tensor], args: Sequence[Argument]) -> Any:  # fmt: skip
+        if not wanted:
+            return result
         result = _differentiable(result, "the entry")
         geometry = following.of(result)
-        inputs.append(self._upstream(result, None, args))
-        following.like(inputs[-1], geometry)
+        inputs.append(self._upstream(result, upstream, args))
+        following.like(inputs[-1], geometry, len(inputs) - 1)
         with self.mask, self.steps, following, following.launching(), without_symbolic_shapes():
             return torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
 
-    def explored(self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int]) -> Explored:
+    def explored(
+        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int],
+        upstream: View | None = None,
+    ) -> Explored:  # fmt: skip
         """What host code compares in a call whose kernels are not compiled, up to where it fails without their results,
         if it does: for the grader to learn where to look. Raises Refusal where there is no such function, or it does
         not take these arguments."""
@@ -139,7 +140,7 @@ class CallTracer:
         exploring, whole = Exploring(self.recorder, self.mask), False
         loaded.asked.clear()
         with self._one_call(), contextlib.suppress(Exception):  # more fails where kernels give nothing
-            self._followed(exploring, function, args, inputs, values, wanted)
+            self._followed(exploring, function, args, inputs, values, wanted, upstream)
             whole = True
         table = exploring.table
         origins = Origins(tuple(tuple(term) for term in table.terms), tuple(table.conditions))

@@ -13,7 +13,7 @@ from gradekit.engine.branch_coverage import CLAMP, FALSE, TRUE, WHOLE, watched
 from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import Affine
 from gradekit.findings import Check, Outcome
-from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, dtype_groups, goes
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, dtype_groups, edges, goes
 from gradekit.unseen.search import constant_ways
 from tests.graded import graded
 from tests.unseen.submissions import vector_add
@@ -56,6 +56,21 @@ def test_the_last_turn_of_a_while_loop_does_not_follow_from_sizes() -> None:
     branch = KernelBranch("f", None, "tt.load", 0, WHOLE)
     assert goes(text, number, branch, first).tolist() == [False, True]
     assert goes(text, number, branch, last) is None
+
+
+def test_lengths_at_which_a_program_begins_to_have_work_are_on_both_sides_of_its_beginning() -> None:
+    text = text_of("""  tt.func public @f(%p: !tt.ptr<i32>, %tile: i32 loc("tile"(#loc))) {
+    %program = tt.get_program_id x : i32
+    %begin = arith.muli %program, %tile : i32
+    %length = tt.load %p : !tt.ptr<i32>
+    %works = arith.cmpi slt, %begin, %length : i32
+    %sizes = arith.cmpi slt, %begin, %tile : i32
+    tt.return
+  }""")
+    loaded, of_sizes = [op.number for op in text.ops if op.name == "arith.cmpi"]
+    place = Place((4, 1, 1), {"tile": torch.tensor([64])}, (3, 0, 0), loaded={"i32": torch.arange(1, 257)})
+    assert edges(text, loaded, place, torch.arange(1, 257)) == [192, 192, 193, 193]
+    assert edges(text, of_sizes, place, torch.arange(1, 257)) == []
 
 
 # --- dtypes that a kernel treats alike, so that one of them is tried for all ------------------------------------------
