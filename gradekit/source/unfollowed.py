@@ -5,27 +5,28 @@ by such a thing is named for a person to look at: no input is looked for.
 """
 
 import ast
+import builtins
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gradekit.submission.parsed_source import ParsedSource, is_decorated
 
 MOST_NAMED = 20  # decisions that are named, and sizes of tables that are tried
 
-FORGETFUL = frozenset(
-    {"str", "repr", "hash", "bin", "hex", "oct", "chr", "ord", "bytes", "bytearray", "format", "ascii", "int", "float",
-     "round", "pow", "set", "frozenset", "sorted", "sum", "eval", "exec", "range", "complex", "memoryview", "map"}
+KEEPING = frozenset(
+    {"abs", "all", "any", "bool", "callable", "dict", "divmod", "enumerate", "getattr", "hasattr", "isinstance",
+     "issubclass", "len", "list", "max", "min", "print", "reversed", "setattr", "super", "tuple", "type", "zip"}
 )  # fmt: skip
-"""Builtins whose results do not remember the size that they were made of."""
+"""Builtins whose results remember the size that they were made of; of all others that is not known."""
 
-FORGETFUL_MODULES = frozenset(
-    {"math", "hashlib", "random", "zlib", "struct", "operator", "bisect", "time", "re", "json", "itertools"}
+FOLLOWED = frozenset(
+    {"collections", "contextlib", "dataclasses", "enum", "functools", "torch", "triton", "typing", "warnings"}
 )
-EXACT = frozenset({"prod", "ceil", "floor", "mul", "sub", "add"})
-"""Functions of these modules through which a size keeps its origin."""
+EXACT = frozenset({"prod", "ceil", "floor", "mul", "sub", "add", "inf", "nan", "pi", "e", "maxsize", "version_info"})
+"""Modules that decide nothing by sizes on their own, and what keeps the origin of sizes, or has none, in others."""
 
-METHODS = frozenset({"bit_count", "to_bytes", "as_integer_ratio"})
+METHODS = frozenset({"bit_count", "to_bytes", "as_integer_ratio", "Size", "broadcast_shapes"})
 ADDRESSES = frozenset({"data_ptr", "nbytes", "untyped_storage", "storage"})
 """Methods of sizes, and what is asked of tensors, whose results are not followed."""
 
@@ -94,6 +95,7 @@ class _Unfollowed:
     def __init__(self, tree: ast.Module, lost: frozenset[int]) -> None:
         functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
         self.functions, self.lost = [node for node in functions if not is_decorated(node, "jit")], lost
+        self.imported = dict(_imported(tree))
         given = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_table(node.value)]
         named = [(target.id, node.value) for node in given for target in node.targets if isinstance(target, ast.Name)]
         self.tables, changed = {name for name, _ in named}, {*_changed(tree)}
@@ -141,17 +143,22 @@ class _Unfollowed:
                 return known.get(name, ())
             case ast.Call(func=ast.Name(id="__import__")):
                 return ("a module",)
-            case ast.Call(func=ast.Name(id="min" | "max"), args=args) if any(map(_is_float, args)):
+            case ast.Call(func=ast.Name(id="min" | "max"), args=args) if any(_is_number(one, float) for one in args):
                 return ("a float",)
             case ast.Call(func=ast.Name(id=name), args=args):
-                if name in FORGETFUL and any(map(_has_number, args)) and not _is_dtype(node):
+                is_unknown = name not in KEEPING and hasattr(builtins, name) or name == "len" and _is_made(args)
+                if is_unknown and (not args or any(map(_has_number, args))) and not _is_dtype(node):
                     return (name,)
+                if module := self.imported.get(name) or name not in self.giving and self.imported.get("*"):
+                    return (module,)
                 return self.giving.get(name, ("an unknown call",) if node.lineno in self.lost else ())
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)) if module in FORGETFUL_MODULES:
-                return () if name in EXACT else (module,)
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if module in self.imported:
+                return () if name in EXACT else (self.imported[module],)
+            case ast.Call(func=ast.Call()):
+                return ("an unknown call",)
             case ast.Call(func=ast.Attribute(value=value, attr="get")):
                 return ("a table",) if self._is_table(value) else ()
-            case ast.Attribute(attr=name) if name in ADDRESSES or name in METHODS:
+            case ast.Attribute(attr=name) if name in ADDRESSES or name in METHODS or name.startswith("__"):
                 return (name,)
             case ast.BinOp(op=ast.Pow(), right=exponent):
                 return ("a float",) if any(type(n) is float for n in _numbers(exponent)) else ()
@@ -160,6 +167,8 @@ class _Unfollowed:
             case ast.Subscript(value=value, slice=index):
                 return ("a table",) if self._is_table(value) and not _is_plain(index) else ()
             case ast.Compare(left=left, ops=ops, comparators=[*others]):
+                if any(isinstance(op, (ast.Is, ast.IsNot)) for op in ops) and any(map(_is_number, others)):
+                    return ("an identity",)
                 contained = any(isinstance(op, (ast.In, ast.NotIn)) for op in ops)
                 exact = all(map(self._is_compared, others)) or _is_dtype(left)
                 if contained and not exact:
@@ -197,6 +206,21 @@ def _bounds(iterated: ast.expr) -> list[ast.expr]:
         case ast.Call(func=ast.Name(id="range"), args=args):
             return args
     return [iterated]
+
+
+def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """The names that modules and what is in them have here, each with its module."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for one in node.names:
+                module = (getattr(node, "module", "") or one.name).partition(".")[0]
+                if module not in FOLLOWED and not (isinstance(node, ast.ImportFrom) and one.name in EXACT):
+                    yield one.asname or one.name, module
+
+
+def _is_made(args: Sequence[ast.expr]) -> bool:
+    """Whether the length is that of something that was made for it."""
+    return any(isinstance(one, (ast.Call, ast.BinOp, ast.ListComp)) for one in args)
 
 
 def _is_table(node: ast.AST) -> bool:
@@ -262,8 +286,8 @@ def _changed(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
-def _is_float(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) is float
+def _is_number(node: ast.expr, *types: type) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (types or (int, float))
 
 
 def _is_dtype(node: ast.AST) -> bool:

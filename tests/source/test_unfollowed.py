@@ -28,6 +28,24 @@ def test_a_decision_by_what_sizes_become_is_named_with_its_line(body: str) -> No
     assert lines(body) == [1]
 
 
+@pytest.mark.parametrize("asked", [
+    "torch.Size(x.shape).numel()", "len(range(n))", "len([None] * n)", "len(x.unbind())", "len(x.split(2))", "m.log2(n)",
+    "isqrt(n)", "ctypes.c_int(n).value", "bytes(n)[0]", "torch.broadcast_shapes(x.shape, (1, 1))[0]", "getattr(x, 'numel')()",
+    "id(x)", "os.environ.get('KEY')", "n.__hash__()", "next(COUNTER)", "globals()['n']",
+])
+def test_what_nobody_knows_to_keep_the_origin_of_a_size_is_named_however_it_is_written(asked: str) -> None:
+    text = f"import ctypes, os, math as m\nfrom math import isqrt\ndef f(x, n):\n    if {asked} == 6:\n        n = 0\n"
+    assert [line for line, _ in host_text(text).unfollowed()] == [4]
+
+
+@pytest.mark.parametrize("asked", [
+    "x.shape.numel()", "len(x.shape)", "math.prod(x.shape)", "x.dim()", "x.element_size()", "abs(n)", "min(x.shape)", "math.inf",
+])
+def test_what_keeps_it_is_not(asked: str) -> None:
+    text = f"import math\ndef f(x, n):\n    if {asked} == 6:\n        n = 0\n"
+    assert host_text(text).unfollowed() == []
+
+
 def test_a_decision_is_named_where_it_is_made_and_not_where_the_text_is() -> None:
     assert lines("key = str(n)\nother = key\nif other == '777':\n    n = 0") == [3]
 
