@@ -172,10 +172,6 @@ class EntryDomain:
         """The scalars among the arguments, in order."""
         return tuple(argument for argument in self.arguments if isinstance(argument, ScalarDomain))
 
-    def argument(self, name: str) -> Tensor | ScalarDomain:
-        """The argument called `name`; KeyError where there is none."""
-        return {argument.name: argument for argument in self.arguments}[name]
-
     def dtype_choices(self, dtype: str) -> tuple[str, ...]:
         """The dtypes that `dtype`, a variable or a name, can be."""
         return self.dtypes.get(dtype, (dtype,))

@@ -146,8 +146,6 @@ class Child:
         return cuda.multiprocessors.count if cuda.multiprocessors.asked else cuda.MANY
 
     def _loaded(self) -> loading.LoadedModule:
-        if self._multiprocessors not in self.modules:
-            raise Refusal("exception", "Nothing is loaded.")
         return self.modules[self._multiprocessors]
 
     def _program(self, program: Program) -> Any:

@@ -177,8 +177,6 @@ def line_of(error: BaseException, path: str) -> int | None:
     lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == path]
     if lines:
         return lines[-1]
-    if isinstance(error, SyntaxError) and error.filename == path:
-        return error.lineno
     chained = error.__cause__ or error.__context__
     return line_of(chained, path) if chained is not None else None
 

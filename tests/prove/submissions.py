@@ -15,6 +15,12 @@ OVERLAPPING = HEAD.replace("tl.program_id(0) * BLOCK +", "tl.program_id(0) * (BL
 LIKE_ITS_INPUT = HEAD.replace("    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)\n", "").replace(
     "    x, y = x.contiguous()", "    out = torch.empty_like(x)\n    x, y = x.contiguous()"
 )
+DESCRIBED = HEAD.replace("tl.store(out + offsets", "made = tl.make_tensor_descriptor(out, [n], [1], [BLOCK])\n    made.store([tl.program_id(0) * BLOCK]").replace(
+    "mask=mask), mask=mask)", "mask=mask))"
+).replace("def add(", "triton.set_allocator(lambda size, *_: torch.empty(size, dtype=torch.int8, device='cuda'))\n\ndef add(")
+DESCRIBED_BY_HOST = DESCRIBED.replace("made = tl.make_tensor_descriptor(out, [n], [1], [BLOCK])\n    made.", "out.").replace(
+    "](x, y, out, n", "](x, y, triton.tools.tensor_descriptor.TensorDescriptor.from_tensor(out, [1024]), n"
+)
 FROM_OUTSIDE = HEAD.replace("n = out.numel()", "n = int(float(out.numel()))")
 EXACT_TYPE = HEAD.replace("n = out.numel()", "n = out.numel() if type(out.numel()) is int else 1")
 ONE_TILE = HEAD.replace("(triton.cdiv(n, 1024),)", "(1,)").replace("BLOCK=1024", "BLOCK=triton.next_power_of_2(n)")

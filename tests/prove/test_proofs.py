@@ -40,6 +40,12 @@ def test_every_claim_about_a_right_submission_is_proved(decide):
     assert found.counts["proved"] >= 6
 
 
+@pytest.mark.parametrize("text", [submissions.DESCRIBED, submissions.DESCRIBED_BY_HOST], ids=["by the kernel", "by host code"])
+def test_what_is_stored_by_a_tensor_descriptor_is_followed(decide, text):
+    assert (found := decide(text)).counts["refuted"] == found.counts["open"] == 0
+    assert "never written, first [0]" in str(decide(text.replace("* BLOCK],", "* BLOCK + 1],")).failures[0])
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("text", "sizes", "said"), [
     (submissions.CAPPED, {"N": 2_048_001}, "never written"),

@@ -133,12 +133,6 @@ def test_what_another_release_of_triton_says_is_understood(said: str, advice: st
     ("TypeError: save_for_backward can only save variables, but argument 5 is of type bool", "ctx.causal = causal"),
     ("TypeError: setup_context() got an unexpected keyword argument 'inputs'", "def setup_context(ctx, inputs, output)"),
     ("cannot convert tensor([0.2955]) of type <class 'torch.Tensor'> to tensor", "tl.rand for torch.rand"),
-])
-def test_what_torch_says_of_operators_and_gradients_is_explained(said: str, advice: str) -> None:
-    assert advice in hints.hint(said)
-
-
-@pytest.mark.parametrize(("said", "advice"), [
     ("ZeroDivisionError: float division by zero", "never 0"),
     ("IndexError: tuple index out of range", "x.shape[-1]"),
     ("IndexError: Dimension out of range (expected to be in range of [-1, 0], but got 1)", "x.dim()"),
@@ -150,7 +144,7 @@ def test_what_torch_says_of_operators_and_gradients_is_explained(said: str, advi
     ("NameError: name 'tl' is not defined. Did you mean: 'dtl'?", "import triton.language as tl"),
     ("TypeError: unsupported operand type(s) for //: 'torch.Size' and 'int'", "x.shape[0]"),
 ])
-def test_what_python_and_torch_say_of_host_code_is_explained(said: str, advice: str) -> None:
+def test_what_python_and_torch_say_of_host_code_operators_and_gradients_is_explained(said: str, advice: str) -> None:
     assert advice in hints.hint(said)
 
 

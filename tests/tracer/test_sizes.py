@@ -130,6 +130,15 @@ def test_a_size_of_a_view_or_copy_is_that_of_the_input(made: str) -> None:
     assert asked == [(("size", 0, 3), "<=", ("number", 64))]
 
 
+@pytest.mark.parametrize("made", [
+    "x.t()", "x.mT", "x.transpose(0, 1)", "x.permute(1, 0)", "x.expand(3, -1, -1)[1]", "x.unsqueeze(1).squeeze(1)", "x[1:, ::2]", "x[..., 2:]",
+    "x[-2:, :-1]", "x.narrow(0, 1, 2)", "x.select(0, 1)", "x.flatten()", "torch.empty_strided(x.shape, x.stride(), device=x.device)",
+])
+def test_sizes_strides_and_offset_of_a_view_come_from_those_of_the_input(made: str) -> None:
+    found = explored(f"v = {made}; found = v.numel() + sum(v.stride()) + v.storage_offset() <= 64", View(0, "float32", (4, 6), (8, 1), 2))
+    assert any(one.source for one in found.origins.conditions) and ("opaque",) not in found.origins.terms
+
+
 @pytest.mark.parametrize("way", [
     "x.shape.numel()", "x.size().numel()", "x.numel()", "torch.numel(x)", "math.prod(x.shape)", "x.nbytes // 4", "x.shape[1:].numel() * 2",
     "(x.shape + (1,)).numel()",
