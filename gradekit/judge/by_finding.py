@@ -1,6 +1,7 @@
 """Diagnoses that rest on what the engine saw in memory."""
 
 import math
+import re
 from collections.abc import Sequence
 
 import torch
@@ -40,31 +41,41 @@ def unset_memory(evidence: Evidence) -> Diagnosis | None:
 
 
 def other_strides(evidence: Evidence) -> Diagnosis | None:
-    """A load reads what lies between a tensor's elements, where no sum of multiples of its strides leads; or outside of
-    it all that its elements would be with the strides of another tensor, or one behind the other."""
-    finding = evidence.find(Cause.OUT_OF_BOUNDS_LOAD)
-    spec = next((s for s in evidence.specs if finding is not None and s.name == finding.tensor), None)
-    if finding is None or finding.line is None or spec is None:
+    """A load reads what lies between a tensor's elements, where no sum of multiples of its strides leads; or it, or a
+    store, goes just where a tensor's elements would be with the strides of another one, or one behind the other."""
+    finding = _out_of_bounds(evidence)
+    if finding is None or finding.line is None or (known := _laid_out(finding, evidence)) is None:
         return None
+    (shape, own), fitting = known, list[str]()
     places = torch.tensor([place for place, *_ in finding.elements])
-    apart, fitting = math.gcd(*spec.stride), list[str]()
-    for name, stride in evidence.strides_of_others(spec):
-        reached = _places(spec.shape, stride)
-        outside = reached[~torch.isin(reached, _places(spec.shape, spec.stride))]
+    for name, stride in evidence.strides_of_others(shape, own):
+        reached = _places(shape, stride)
+        outside = reached[~torch.isin(reached, _places(shape, own))]
         fitting += [name] if len(outside) == finding.count > 1 and bool(torch.isin(places, outside).all()) else []
+    does = "loads from" if finding.cause is Cause.OUT_OF_BOUNDS_LOAD else "stores to"
     if fitting:
         sentence = (
-            f"Line {finding.line} loads from {spec.name} as if it had the strides of {' or '.join(fitting)}, but its "
-            f"own are {spec.stride}."
+            f"Line {finding.line} {does} {finding.tensor} as if it had the strides of {' or '.join(fitting)}, but its "
+            f"own are {own}."
         )
-    elif apart > 1 and bool((places % apart).any()):
+    elif does == "loads from" and math.gcd(*own) > 1 and bool((places % math.gcd(*own)).any()):
         sentence = (
-            f"Line {finding.line} loads what lies between the elements of {spec.name}, whose strides are "
-            f"{spec.stride}: the address is not made of these strides."
+            f"Line {finding.line} loads what lies between the elements of {finding.tensor}, whose strides are "
+            f"{own}: the address is not made of these strides."
         )
     else:
         return None
     return Diagnosis(Cause.IGNORES_STRIDES, sentence, finding.line)
+
+
+def _laid_out(finding: Finding, evidence: Evidence) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The shape and the strides of the input, or the result, that a finding is about."""
+    if finding.cause is Cause.OUT_OF_BOUNDS_LOAD:
+        spec = next((one for one in evidence.specs if one.name == finding.tensor), None)
+        return (spec.shape, spec.stride) if spec is not None else None
+    number = re.match(r"the result$|result (\d+)", finding.tensor or "")
+    result = evidence.results[int(number[1] or 0)] if number and evidence.results else None
+    return (tuple(result.shape), result.stride()) if isinstance(result, torch.Tensor) else None
 
 
 def _places(shape: Sequence[int], stride: Sequence[int]) -> torch.Tensor:

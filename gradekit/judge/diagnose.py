@@ -30,9 +30,17 @@ def diagnose(
     observation's: `Input` specs tell most; `calls` are all of its check that are wrong (see `Evidence`)."""
     if failure.told.traits & SAYS_ALL:
         return None
+    evidence = evidence_of(failure, observation, inputs, text, calls)
+    return next((found for found in (rule(evidence) for rule in RULES) if found), None)
+
+
+def evidence_of(
+    failure: Failure, observation: Any, inputs: Sequence[Any], text: str = "",
+    calls: Sequence[tuple[Mapping[str, Any], Comparison]] = (),
+) -> Evidence:  # fmt: skip
+    """A failure, and what is known of it: see `diagnose`."""
     findings = getattr(observation, "findings", ()) or [one for one in [failure.seen] if one is not None]
-    evidence = Evidence(
+    return Evidence(
         failure, tuple(inputs or getattr(observation, "inputs", ())), tuple(findings),
         getattr(observation, "program", None), results_of(observation), text, calls,
     )  # fmt: skip
-    return next((found for found in (rule(evidence) for rule in RULES) if found), None)

@@ -83,11 +83,13 @@ class Evidence:
         """What to call the drawn input at `position` of `specs`."""
         return self.specs[position].name or ("the input" if len(self.specs) == 1 else f"input {position + 1}")
 
-    def strides_of_others(self, spec: Input) -> list[tuple[str, tuple[int, ...]]]:
-        """Strides other than the `spec`'s own, with whose they are: other inputs', and those of a contiguous tensor."""
+    def strides_of_others(
+        self, shape: Sequence[int], own: tuple[int, ...]
+    ) -> list[tuple[str, tuple[int, ...]]]:  # fmt: skip
+        """Strides other than a tensor's `own`, with whose they are: inputs', and those of a contiguous tensor."""
         found = [(self.name(place), one.stride) for place, one in enumerate(self.specs)]
-        found.append(("a contiguous tensor", row_major(spec.shape)))
-        return [(name, stride) for name, stride in found if len(stride) == len(spec.stride) and stride != spec.stride]
+        found.append(("a contiguous tensor", row_major(shape)))
+        return [(name, stride) for name, stride in found if len(stride) == len(own) and stride != own]
 
 
 def operations_of(program: Program) -> Iterator[Op]:

@@ -28,10 +28,11 @@ from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs.as_text import MADE_BY_GRADEKIT, as_data, dumps, expression, few
 from gradekit.inputs.spec import Input, values_of
 from gradekit.judge.by_calls import special_values
+from gradekit.judge.by_finding import other_strides
 from gradekit.judge.by_running import ran, shared_draws, special_origin
 from gradekit.judge.by_text import missing_gradient, operator_mistake, refused_gradient
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.diagnose import diagnose
+from gradekit.judge.diagnose import diagnose, evidence_of
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure, NeedsPerson
 from gradekit.judge.left_out import never_read, unwritten
@@ -192,10 +193,15 @@ def _of_all_calls(error: Failure, evidence: CheckEvidence, call: Call, run: Grad
 
 
 def _behind_the_fact(found: Diagnosis, error: BaseException, call: Call, run: GradingRun) -> Diagnosis:
-    """What an edit repairs, behind the step of the first NaN; that alone, where the edit hides what made it."""
-    if not isinstance(error, Failure) or error.cause is not Cause.NAN or call.observation is None:
+    """What an edit repairs, behind the line that goes by other strides, or the step of the first NaN; that alone, where
+    the edit hides what made it."""
+    if not isinstance(error, Failure) or call.observation is None:
         return found
-    fact = special_origin(*_values_compared(error, call.observation, run))
+    fact = None
+    if found.cause is Cause.IGNORES_STRIDES:
+        fact = other_strides(evidence_of(error, call.observation, _named(call, run)))
+    elif error.cause is Cause.NAN:
+        fact = special_origin(*_values_compared(error, call.observation, run))
     if fact is None or found.line in fact.passed:
         return fact or found
     return replace(found, sentence=f"{fact.sentence} {found.sentence}")

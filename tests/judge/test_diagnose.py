@@ -13,9 +13,10 @@ from gradekit.engine.budget import OverBudget
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
+from gradekit.judge.by_finding import other_strides
 from gradekit.judge.compare import assert_close
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.diagnose import diagnose
+from gradekit.judge.diagnose import diagnose, evidence_of
 from gradekit.judge.evidence import Diagnosis, Evidence, explained
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
@@ -347,6 +348,19 @@ def test_a_tensor_read_with_the_strides_of_another_is_told_with_whose() -> None:
         cause, sentence = said(diagnose(failure, Run([q, k], q.tensor(), [finding]), [q, k]) or Diagnosis(Cause.CRASH, ""))
         assert (cause is Cause.IGNORES_STRIDES) is (told is not None) and (told or "") in sentence
         assert told is None or "but its own are (0, 1)." in sentence
+
+
+@pytest.mark.parametrize(("tensor", "count", "told"), [
+    ("the result", 8, "Line 15 stores to the result as if it had the strides of x, but its own are (1,)."), ("the result", 7, ""),
+    ("result 1 (`y_ptr`)", 8, "Line 15 stores to result 1 (`y_ptr`) as if it had the strides of x, but its own are (1,)."),
+    ("buffer 3", 8, ""),
+])  # fmt: skip
+def test_a_result_stored_with_the_strides_of_an_input_is_told_with_whose(tensor: str, count: int, told: str) -> None:
+    x, y = Input("float32", (16,), (2,), name="x"), torch.zeros(16)
+    places = tuple((place,) for place in range(16, 32, 2))
+    finding = Finding(Cause.OUT_OF_BOUNDS_STORE, "stores", 15, "k", tensor=tensor, elements=places, count=count)
+    found = other_strides(evidence_of(Failure(finding.cause, ""), SimpleNamespace(findings=[finding], results=(y, y)), [x]))
+    assert (found.sentence if found is not None else "") == told
 
 
 def _double_with_column_stride_one(x: torch.Tensor) -> torch.Tensor:
