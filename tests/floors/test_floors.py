@@ -89,11 +89,7 @@ def test_the_tracer_knows_nothing_of_gradekit_but_programs_wire_compat_and_confi
     assert {imports.room(name) for name in foreign} <= allowed
 
 
-def test_no_module_imports_itself_in_a_circle_when_it_is_loaded() -> None:
-    assert circles({module: _at_import(module) for module in MODULES}) == []
-
-
-def test_no_module_imports_itself_in_a_circle_inside_of_functions_or_for_types_either() -> None:
+def test_no_module_imports_itself_in_a_circle_nor_inside_of_functions_or_for_types() -> None:
     assert circles({module: imported(module) for module in MODULES}) == []
 
 
@@ -111,12 +107,6 @@ def circles(graph: Mapping[str, set[str]]) -> list[str]:
         for module in outside:
             del left[module]
     return sorted(left)
-
-
-def _at_import(module: str) -> set[str]:
-    """What is imported when the module is, and not later inside of a function or for type checking alone."""
-    nodes = [node for node in TREES[module].body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    return {name for node in nodes for name in imports.named(node, MODULES) if name in MODULES}
 
 
 def test_half_of_all_functions_are_shorter_than_ten_lines() -> None:
