@@ -64,13 +64,15 @@ def _told(
     parts = list[str]()
     if not bool((aims == missing[0]).any()):  # else a mask stops one that has it, past the end of a row, say
         parts.append(f"line {line} has the address of {named(missing[0])} in no lane, masked or not")
-    place, lanes = _shared(aims, active & is_element)
+    place, lanes = _shared(aims, active & is_element, stores)
     if lanes:
         lanes.sort(key=lambda at: int(programs[at]))
         two = [(coordinates(int(programs[at]), grid), int(turns[at])) for at in lanes]
         parts.append(_of_two(accesses, two, named(place)))
         ran(program, inputs, allow, alike := _Alike(launch, *programs[lanes].tolist()), option)
         parts += [f"both have the same number from line {alike.line} on"] if stores and alike.line else []
+    elif loop := next((one.loop for one in accesses if one.loop), None):
+        parts.append(f"steps of the loop in line {loop[0]}: {int(turns.max())} at most")
     idle = sorted({*range(math.prod(grid))} - {*programs[active & is_element].tolist()})
     parts += [f"program {coordinates(idle[0], grid)} stores nothing to the result"] if stores and idle else []
     return line, "; ".join(parts)
@@ -100,11 +102,11 @@ class _Alike:
                 self.line = frame.context.line(op) or 0
 
 
-def _shared(aims: Tensor, active: Tensor) -> tuple[int, list[int]]:
-    """The first place at which several active lanes aim, and two of these; none where no place has one alone."""
+def _shared(aims: Tensor, active: Tensor, stores: bool) -> tuple[int, list[int]]:
+    """The first place at which several active lanes aim, and two of these; none where all places are loaded often."""
     places, often = aims[active].unique(return_counts=True)
     again = places[often > 1]
-    if not 0 < again.numel() < places.numel():
+    if not again.numel() or (not stores and again.numel() == places.numel()):
         return 0, []
     return int(again[0]), ((aims == again[0]) & active).nonzero().flatten()[:2].tolist()
 

@@ -35,6 +35,8 @@ STORE = "    tl.store(out_ptr + n, x, mask=n < N)\n"
     ("out_ptr + n, x", "out_ptr + n % 8, x", 9, "line 9 has the address of [8] in no lane, masked or not; programs (0, 0, 0) and (2, 0, 0) both have the address of [0]; both have the same number from line 9 on"),
     ("    n = pid * BLOCK", "    n = pid % 2 * BLOCK", 9, "line 9 has the address of [8] in no lane, masked or not; programs (0, 0, 0) and (2, 0, 0) both have the address of [0]; both have the same number from line 7 on"),
     ("    n = pid * BLOCK", "    n = (pid + pid // 2) * BLOCK", 9, "line 9 has the address of [8] in no lane, masked or not; program (2, 0, 0) stores nothing to the result"),
+    ("    n = pid * BLOCK", "    n = pid // 3 * BLOCK", 9, "line 9 has the address of [4] in no lane, masked or not; programs (0, 0, 0) and (1, 0, 0) both have the address of [0]; both have the same number from line 7 on"),
+    (STORE, "    for i in range(tl.cdiv(N, 100)):\n        tl.store(out_ptr + n + i, x, mask=n < N - 1)\n", 10, "steps of the loop in line 9: 1 at most"),
     (STORE, f"    if pid < 2:\n    {STORE}", 10, "line 10 has the address of [8] in no lane, masked or not; program (2, 0, 0) stores nothing to the result"),
     (STORE, f"    for _ in range(0, pid):\n    {STORE}", 10, "line 10 has the address of [0] in no lane, masked or not; program (2, 0, 0) has the address of [8] twice; program (0, 0, 0) stores nothing to the result"),
     (STORE, STORE + STORE.replace("n, x", "n + 1, x").replace("N)", "0)"), 0, ""),  # two lines, and nothing is left out
