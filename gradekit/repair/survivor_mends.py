@@ -15,7 +15,6 @@ from typing import Any
 from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind, parsed
-from gradekit.repair.operators.reasons import reason
 from gradekit.repair.operators.words import hint_of
 from gradekit.repair.work import Limit, Rank
 from gradekit.source.draft import Draft, draft_of
@@ -207,9 +206,8 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
     if None in edits:
         return None
     every = tuple(dict.fromkeys(edit for edit in edits if edit is not None))
-    sentence = change.sentence + reason(change, source)
     return Mend(
-        Family.FORMULA, Rank.SCREENED, change.line, every, sentence, change.hint, change.cause, change.within
+        Family.FORMULA, Rank.SCREENED, change.line, every, change.sentence, change.hint, change.cause, change.within
     )
 
 
