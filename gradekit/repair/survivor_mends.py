@@ -212,8 +212,9 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
 
 
 def _edit(change: Change, source: ParsedSource) -> Edit | None:
-    start, end = source.span(change.node)
-    new = _on_as_many_lines(change.new, source.of(change.node).count("\n"))
+    node = change.edited or change.node
+    start, end = source.span(node)
+    new = _on_as_many_lines(change.new, source.of(node).count("\n"))
     return Edit(start, end, new, change.hint) if new is not None else None
 
 

@@ -32,7 +32,6 @@ _COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], str], ...] = (
 )  # fmt: skip
 """What a name may be to an expression: the symbol and its node, its role in the table of words."""
 
-
 def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
     """What an expression may lack."""
     kind = site.kind(node)

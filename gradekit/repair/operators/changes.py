@@ -63,7 +63,8 @@ LIKELY = (
 class Change:
     """A `new` text for a `node` of the function `within`, tried in its `turn`, with what a mend says.
     `built` is the new text's tree, where that is at hand, `also` what is changed with it, `lacks` the name that it puts
-    to what is there, `at` the line to blame where that is not the node's, `cause` what it shows to be the cause."""
+    to what is there, `at` the line to blame where that is not the node's, `cause` what it shows to be the cause,
+    `edited` what a mend edits where the node only stands for it."""
 
     kind: ChangeKind
     within: str
@@ -77,6 +78,7 @@ class Change:
     lacks: str = ""
     at: int = 0
     cause: Cause | None = None
+    edited: ast.AST | None = None
 
     @property
     def parts(self) -> tuple[Change, ...]:
@@ -231,6 +233,15 @@ class ChangeSite(Site):
     def comparisons(self) -> list[ast.Compare]:
         """All of the source."""
         return [one for one in ast.walk(self.source.tree) if isinstance(one, ast.Compare)]
+
+    @cached_property
+    def module_numbers(self) -> dict[str, ast.Constant]:
+        """The number with a point that stands in the value of each name of the module."""
+        given = ((one, part) for one in self.source.tree.body if isinstance(one, ast.Assign) for part in ast.walk(one))
+        return {
+            target_of(one): part for one, part in given
+            if isinstance(part, ast.Constant) and isinstance(part.value, float)
+        }  # fmt: skip
 
     @cached_property
     def missing_numbers(self) -> list[str]:

@@ -2,10 +2,11 @@
 
 import ast
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from gradekit.arithmetic import SIGNS
-from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, Site, digits
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, Site, at_once, digits
 from gradekit.repair.operators.statement_changes import STATEMENTS
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.repair.work import Limit, Turn
@@ -20,6 +21,7 @@ Rule = Callable[[ChangeSite, Any], Iterator[Change]]
 
 def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
     mine = site.kind(node)
+    yield from _number_of_the_module(site, node)
     if mine is None or not isinstance(node.ctx, ast.Load) or _is_called(site, node):
         return
     says = _use_of_a_name(site, node)
@@ -109,6 +111,18 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
             yield site.change(ChangeKind.IDLE, node, name, _where_an_idle_one_belongs(says, name), Turn.IDLE)
         elif mine is not None and kind == mine:
             yield site.change(ChangeKind.NUMBER, node, name, (says, hint_of("name", name=name)), 1)
+
+
+def _number_of_the_module(site: ChangeSite, node: ast.Name) -> Iterator[Change]:
+    """Another number for what a name of the module stands for, wherever the function uses it."""
+    uses = [one for one in site.kernel.nodes if isinstance(one, ast.Name) and one.id == node.id]
+    given = site.module_numbers.get(node.id)
+    if given is None or uses[0] is not node:
+        return
+    place = shown(site.source.text.splitlines()[given.lineno - 1].strip())
+    says = sentence_of("number", it=f"{float(ast.unparse(given)):g}", place=place)
+    for one in _number_of_the_handout(site, given, says):
+        yield at_once(replace(one, node=use, at=given.lineno, edited=given) for use in uses)
 
 
 def _number_of_the_handout(site: ChangeSite, node: Any, says: str) -> Iterator[Change]:
