@@ -260,15 +260,21 @@ class MendTries:
         return self.texts.hidden.get(key, False)
 
     @cached_property
+    def _own(self) -> list[Example]:
+        """The failing example, and the largest that is planned for its check."""
+        planned = [one for one in self.texts.planned if one.compares and one.check == self.check.name]
+        largest = sorted(planned, key=lambda one: one.elements)[-1:]
+        return [*dict.fromkeys([*filter(None, [self.check.example]), *largest])]
+
+    @cached_property
     def _telling(self) -> list[Example]:
-        """The failing example, the largest that is planned for its check, and of any check."""
+        """These, and the largest that are planned for any check."""
         compared = sorted((one for one in self.texts.planned if one.compares), key=lambda one: one.elements)
-        own = [one for one in compared if one.check == self.check.name][-1:]
-        return [*dict.fromkeys([*filter(None, [self.check.example]), *own, *compared[-Limit.LARGEST + len(own) :]])]
+        return [*dict.fromkeys([*self._own, *compared[-Limit.LARGEST + 1 :]])]
 
     def loads(self, text: str) -> int:
-        """How many elements kernels load in these with a text."""
-        return self.texts.effort(text, self._telling).loaded
+        """How many elements kernels load with a text, in the failing example and the largest of its check."""
+        return self.texts.effort(text, self._own).loaded
 
     def _depends_on(self, number: int, text: str) -> bool:
         """Whether examples that are right with a text are wrong where host code has another number, and those that are
