@@ -13,7 +13,7 @@ contents.py         results identified by their contents, so that equal ones are
 memory_checks.py    what the run touched, launched, allocated and moved, and what they need to know of it
 diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py and by_value.py; by_text.py for
                     what is read off the text, by_running.py for where a NaN begins, left_out.py for what is never
-                    read or written, by_calls.py for what calls share
+                    read or written
 accesses.py         which elements the kernels of a call load and store
 trivial.py          trivial results that must fail
 """

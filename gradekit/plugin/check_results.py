@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from torch import Tensor
 
 from gradekit.credit import rounded
@@ -27,7 +26,6 @@ from gradekit.engine.observer import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs.as_text import MADE_BY_GRADEKIT, as_data, dumps, expression, few
 from gradekit.inputs.spec import Input, values_of
-from gradekit.judge.by_calls import special_values
 from gradekit.judge.by_finding import other_strides
 from gradekit.judge.by_running import ran, shared_draws, special_origin
 from gradekit.judge.by_text import missing_gradient, operator_mistake, refused_gradient
@@ -36,7 +34,6 @@ from gradekit.judge.diagnose import diagnose, evidence_of
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure, NeedsPerson
 from gradekit.judge.left_out import never_read, unwritten
-from gradekit.judge.reference import Reference
 from gradekit.judge.result_map import result_map
 from gradekit.plugin import check_points
 from gradekit.plugin.beside_examples import measured_rounding
@@ -150,8 +147,7 @@ def diagnosis(
     if run.subject is None:
         return found
     if found is None:
-        told = explained(error, call, run.subject, run, evidence.wrong)
-        return _of_all_calls(error, evidence, call, run) or told if told is None or told.vague else told
+        return explained(error, call, run.subject, run, evidence.wrong)
     rounding = measured_rounding(run.subject, call.observation, error)
     return rounding if rounding and not rounding.vague else found
 
@@ -180,16 +176,6 @@ def explained(
     named = zip(call.args, called, strict=True)
     told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")])
     return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
-
-
-def _of_all_calls(error: Failure, evidence: CheckEvidence, call: Call, run: GradingRun) -> Diagnosis | None:
-    """What tells the calls of a check that are wrong from those that are right."""
-    if error.comparison is None or call.observation is None:
-        return None
-    judged = [(args, one.reference.exact.expand(one.wrong.shape), one.wrong) for args, one in evidence.wrong]
-    nowhere = lambda exact: torch.zeros(exact.shape, dtype=torch.bool)
-    judged += [(s.inputs, of[0].exact, nowhere(of[0].exact)) for s, of in evidence.right if len(of) == 1]
-    return special_values(judged, names(call, run))
 
 
 def _behind_the_fact(found: Diagnosis, error: BaseException, call: Call, run: GradingRun) -> Diagnosis:
@@ -461,8 +447,8 @@ class CheckEvidence:
 
     `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
     raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear.
-    `ran` are the arguments of all examples so far, in order, with what they raised; `right` are results that were
-    right, with what was expected; `error` is what the check ended with.
+    `ran` are the arguments of all examples so far, in order, with what they raised; `error` is what the check ended
+    with.
     `is_secret` is whether the example was drawn under the secret seed, `origin` where it came from.
     """
 
@@ -473,7 +459,6 @@ class CheckEvidence:
     diagnosis: Diagnosis | None = None
     error: BaseException | None = None
     ran: list[tuple[tuple[Any, ...], BaseException | None]] = field(default_factory=list)
-    right: Sequence[tuple[Observation, Sequence[Reference]]] = ()
     details: dict[str, Any] = field(default_factory=dict)
     is_secret: bool = False
     origin: str = ""

@@ -82,7 +82,6 @@ class CheckRun:
             controlled(self._test, seed, self._make_examples) as self.examples,
             telling((right := RightResults()).add),
         ):
-            self.evidence.right = right.pairs
             try:
                 yield
                 self._raise_first_problem()

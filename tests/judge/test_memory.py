@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from gradekit import domain
+from gradekit.assignment import get
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge.failure import Failure
@@ -22,6 +23,7 @@ from gradekit.judge.memory_checks import (
     assert_launches,
     assert_memory_clean,
     least_bytes,
+    sizes_of,
 )
 from gradekit.observations import Counters
 from gradekit.program import Allocate, Choice, Kernel, Launch, Program, Source, View
@@ -227,3 +229,9 @@ def test_the_largest_calls_of_one_size_and_of_all_are_held_against_a_bound(
     with pytest.raises(Failure) as caught:
         assert_growth(COUNTS, Counting(used), *CALL_OF_COUNTS)
     assert said in caught.value.message and (caught.value.cause, caught.value.line) == (Cause.TOO_MUCH_MEMORY, 12)
+
+
+def test_what_backward_is_given_is_taken_for_no_number_that_a_call_leaves_out() -> None:
+    entry = get("layer_norm").domain["layer_norm"]
+    x, line = Input("float32", (3, 8), (8, 1)), Input("float32", (8,), (1,))
+    assert sizes_of(entry, [x, line, line, x]) == sizes_of(entry, [x, line, line, 1e-5]) == {"M": 3, "N": 8}

@@ -104,8 +104,8 @@ def test_checks_that_one_change_made_right_are_one_story_whatever_they_saw() -> 
 
 
 def test_checks_of_which_one_observation_tells_what_is_wrong_have_one_story() -> None:
-    seen = replace(FAILED, source=None, details={"observation": "Just those elements are wrong where `x` is below 0."})
-    other = replace(seen, id="test_other", title="Another one", message="At shape [9]: wrong. Just those ...")
+    seen = replace(FAILED, source=None, details={"observation": "Within a row all elements are off by one factor."})
+    other = replace(seen, id="test_other", title="Another one", message="At shape [9]: wrong. Within a row ...")
     assert "show the same" in render(record(seen, other))
     assert "show the same" not in render(record(seen, replace(other, details={"observation": "Every element is 0."})))
 
