@@ -4,9 +4,11 @@ import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
+from gradekit.domain import COMMON_KINDS
 from gradekit.engine.branch_coverage import MASKED, PART, SEVERAL, WHOLE
 from gradekit.engine.def_use import LOADS
 from gradekit.inputs.draws import Draws
@@ -259,6 +261,16 @@ def kinds_alike(draws: Draws, dtypes: dict[str, str]) -> list[dict[str, str]]:
     return [*found, *(others | {name: BALANCED} for name in names[:1] if _have(draws, dtypes, name, (1.0, -1.0)))]
 
 
+def _with_zeros(draws: Draws) -> Iterator[dict[str, Any]]:
+    """Each of the check's kinds of values of several tensors, but for one of them, of which all are 0, if any may be:
+    a tile of zeros is not nothing beside infinities."""
+    zeros = {one.name for one in draws.tensors if one.range is None and "integers" in (one.values or COMMON_KINDS)}
+    for names, options in draws.values:
+        each = (one for one in names.split() if one in zeros and " " in names)
+        for place, option in itertools.product((names.split().index(one) for one in each), options):
+            yield {f"values {names}": (*option[:place], "zeros", *option[place + 1 :])}
+
+
 def _have(draws: Draws, dtypes: dict[str, str], name: str, values: Sequence[float]) -> bool:
     return all(_may_be(value, _plain_tensors(draws)[name], dtypes.get(name, "float32")) for value in values)
 
@@ -320,10 +332,10 @@ def by_value(draws: Draws, wanted: Sequence[Missing], forms: Sequence[TracedForm
     if together is not None:
         form = min(forms, key=lambda form: form.elements)
         scope = CallScope(draws, rank_of(draws, form))
-        for sizes in (scope.near(Limit.WHOLE), scope.near(Limit.ROOMY)):
-            for kinds in kinds_alike(draws, _dtypes(draws, form)):
-                call = made(draws, form, sizes, 0, values_of(draws, kinds))
-                yield FurtherCall(call, together.says(), together.line)
+        for sizes in (scope.near(Limit.FEW), scope.near(Limit.WHOLE), scope.near(Limit.ROOMY)):
+            alike = [values_of(draws, kinds) for kinds in kinds_alike(draws, _dtypes(draws, form))]
+            for values in alike or _with_zeros(draws):
+                yield FurtherCall(made(draws, form, sizes, 0, values), together.says(), together.line)
 
 
 def _dtypes(draws: Draws, form: TracedForm) -> dict[str, str]:
