@@ -6,6 +6,7 @@ has to be right for every call. It takes the arguments (tensors as Geometries), 
 lies in the first argument's memory; it gives the result's geometry, or None where it does not know.
 """
 
+import builtins
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from gradekit.compat.triton import JITFunction
 from gradekit.origins import LaunchedNames, LaunchOrigin, Origins, ViewOrigin
 from gradekit.program import Descriptor, Launch, View, every_step
 from gradekit.tracer.cuda import patched
-from gradekit.tracer.recorder import Recorder, executing, map_views
+from gradekit.tracer.recorder import Recorder, map_views
 from gradekit.tracer.sizes import Table, TracedShape, TracedSize, plain
 
 # --- geometry ---------------------------------------------------------------------------------------------------------
@@ -282,7 +283,7 @@ class Following(TorchFunctionMode):
         self._answers: dict[Any, Callable[..., Any]] = {
             torch.Tensor.shape.__get__: lambda t: TracedShape(self.of(t).shape),  # type: ignore[attr-defined]
             torch.Tensor.nbytes.__get__: lambda t: math.prod(self.of(t).shape) * t.element_size(),  # type: ignore[attr-defined]
-            torch.Tensor.__len__: self._length,
+            torch.Tensor.__len__: lambda t: self.of(t).shape[0],
             torch.Tensor.size: self._size,
             torch.Tensor.stride: self._stride,
             torch.Tensor.storage_offset: self._storage_offset,
@@ -366,10 +367,6 @@ class Following(TorchFunctionMode):
         begin = self.table.size(first, "offset", number)
         return begin if type(offset) is int and offset == first else begin + (offset - first)
 
-    def _length(self, tensor: torch.Tensor) -> Any:
-        self.table.lost("a length", executing(self.recorder.path))
-        return self.of(tensor).shape[0]
-
     def _size(self, tensor: torch.Tensor, dim: int | None = None) -> Any:
         shape = self.of(tensor).shape
         return TracedShape(shape) if dim is None else shape[dim]
@@ -432,6 +429,9 @@ class Following(TorchFunctionMode):
                  if isinstance(function, BuiltinFunctionType) and name not in FOLLOWED}  # fmt: skip
         stored = self.table.noting(torch.UntypedStorage.nbytes, always=True)
         numbers = both(patched(math, **known), patched(torch.UntypedStorage, nbytes=stored, size=stored))
+        count = builtins.len  # which makes a plain int of what a tensor answers
+        length = lambda value: value.__len__() if isinstance(value, torch.Tensor) else count(value)
+        numbers = both(numbers, patched(builtins, len=length))
         with patched(JITFunction, run=own), patched(BackwardCFunction, apply=apply), numbers, noted:
             yield
 

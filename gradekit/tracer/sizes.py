@@ -83,13 +83,11 @@ class Table:
             source = None if asserted else executing(self.path)
             self.conditions[Condition(self.number(left), relation, self.number(right), held, source)] = None
 
-    def lost(self, what: str, source: Any = None) -> None:
-        """The submission itself makes something of a number that does not remember where it comes from; in the line of
-        `source`, if that is given."""
+    def lost(self, what: str) -> None:
+        """The submission itself makes something of a number that does not remember where it comes from."""
         frame = sys._getframe(2)
-        line = source.line if source else frame.f_lineno if frame.f_code.co_filename == self.path else None
-        if line is not None and len(self.left) < MOST_LEFT:
-            self.left[line, what] = None
+        if frame.f_code.co_filename == self.path and len(self.left) < MOST_LEFT:
+            self.left[frame.f_lineno, what] = None
 
 
 class TracedSize(int):

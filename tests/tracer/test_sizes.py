@@ -141,7 +141,7 @@ def test_sizes_strides_and_offset_of_a_view_come_from_those_of_the_input(made: s
 
 @pytest.mark.parametrize("way", [
     "x.shape.numel()", "x.size().numel()", "x.numel()", "torch.numel(x)", "math.prod(x.shape)", "x.nbytes // 4", "x.shape[1:].numel() * 2",
-    "(x.shape + (1,)).numel()",
+    "(x.shape + (1,)).numel()", "len(x) * x[0].numel()",
 ])
 def test_however_the_elements_are_counted_the_number_is_followed(way: str) -> None:
     found = explored(f"import math; found = {way} <= 64", EXPANDED)
@@ -151,7 +151,7 @@ def test_however_the_elements_are_counted_the_number_is_followed(way: str) -> No
 
 @pytest.mark.parametrize("way", [
     "math.gcd(x.shape[3], 48)", "math.isqrt(x.numel())", "np.prod(x.shape)", "torch.tensor(x.shape).prod().item()",
-    "x.untyped_storage().nbytes()", "x.storage().size() * 2", "len(x)", "math.log2(x.shape[3])", "int(str(x.shape[3]))",
+    "x.untyped_storage().nbytes()", "x.storage().size() * 2", "math.log2(x.shape[3])", "int(str(x.shape[3]))",
 ])
 def test_what_a_size_decides_is_told_where_it_is_not_followed(way: str) -> None:
     found = explored(f"import math, numpy as np; found = {way} <= 64", EXPANDED)
