@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -223,12 +222,13 @@ def _forgetting(base: type, name: str, what: str) -> Callable[..., Any]:
 
 
 def _arithmetic(name: str, symbol: str, reflected: bool) -> Callable[[TracedSize, Any], Any]:
-    apply = getattr(int, f"__r{name}__" if reflected else f"__{name}__")
+    apply, of_floats = (getattr(one, f"__r{name}__" if reflected else f"__{name}__") for one in (int, float))
 
     def method(self: TracedSize, other: Any) -> Any:
+        if isinstance(other, float):
+            return self.table.made(of_floats(int.__float__(self), float(other)))
         value = apply(self, other)
         if value is NotImplemented or not _is_int(other):
-            self.table.lost("a float")
             return value
         if symbol == "+" and type(other) is int and other == 1 and (made := _power_after(self, value)) is not None:
             return made
@@ -282,9 +282,9 @@ class TracedShape(tuple[Any, ...]):
 
 
 def plain(value: Any) -> Any:
-    """`value` with ints for Sizes, in tuples, lists and dicts too."""
-    if isinstance(value, TracedSize):
-        return operator.index(int.__add__(value, 0))
+    """`value` with ints and floats for Sizes, in tuples, lists and dicts too."""
+    if isinstance(value, (TracedSize, SizeFloat)):
+        return int.__add__(value, 0) if isinstance(value, TracedSize) else float.__pos__(value)
     if type(value) in (tuple, list):
         return type(value)(map(plain, value))
     return {key: plain(item) for key, item in value.items()} if type(value) is dict else value
@@ -301,7 +301,8 @@ COMPARISONS = (
 
 
 class SizeFloat(float):
-    """A float computed from sizes in a way that is not recorded: what host code decides by it is noted as lost."""
+    """A float computed from sizes in a way that is not recorded: what host code decides by it depends on something
+    opaque, as a whole number does that it is rounded to."""
 
     table: Table
 
@@ -341,11 +342,23 @@ def _quotient_comparison(name: str, relation: str, swapped: bool, opposite: bool
     def method(self: SizeQuotient, other: Any) -> Any:
         held = apply(self, other)
         if held is NotImplemented or not _is_int(other) or int(self.b) <= 0:
-            self.table.lost("a float")
-            return held
+            return _opaquely(f"__{name}__")(self, other)
         left, right = (self.b * other, self.a) if swapped else (self.a, self.b * other)
         self.table.compared(left, relation, right, held is not opposite)
         return held
+
+    return method
+
+
+def _opaquely(name: str) -> Callable[..., Any]:
+    """A method by which host code decides, noted as a comparison with something opaque; or that rounds."""
+    apply = getattr(float, name)
+
+    def method(self: SizeFloat, *args: Any) -> Any:
+        value = apply(self, *args)
+        if type(value) is bool:
+            self.table.compared(self.table.opaque(0), "==", 0, value)
+        return self.table.made(value)
 
     return method
 
@@ -364,10 +377,11 @@ def _inexact(name: str) -> Callable[..., Any]:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     for _method in (f"__{_name}__", f"__r{_name}__"):
         setattr(SizeFloat, _method, _inexact(_method))
-for _name in ("int", "trunc", "round", "hash", "repr", "format", "bool", "divmod", "floor", "ceil", "lt", "le", "gt",
-              "ge", "eq", "ne"):  # fmt: skip
+for _name in ("int", "hash", "repr", "format"):
     setattr(SizeFloat, f"__{_name}__", _forgetting(float, f"__{_name}__", "a float"))
-SizeFloat.is_integer = _forgetting(float, "is_integer", "a float")  # type: ignore[method-assign]
+for _name in ("trunc", "round", "bool", "floor", "ceil", "lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(SizeFloat, f"__{_name}__", _opaquely(f"__{_name}__"))
+SizeFloat.is_integer = _opaquely("is_integer")  # type: ignore[method-assign]
 for _name, _relation, _swapped, _opposite in COMPARISONS:
     setattr(SizeQuotient, f"__{_name}__", _quotient_comparison(_name, _relation, _swapped, _opposite))
 _FORGETTING = {

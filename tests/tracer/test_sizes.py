@@ -94,14 +94,18 @@ def test_floats_that_are_made_of_sizes_are_those_floats():
         assert (int(made), round(made, 2), made < 1, bool(made)) == (int(true), round(true, 2), true < 1, True)
 
 
-DECISIONS = ["(n / 1024) % 1 == 0", "(n / 1000).is_integer()", "n ** 0.5 > 30", "int(n / 3)", "round(n ** 0.5)", "str(n / 8)", "{n / 8: 1}"]
+LOST = ["int(n / 3)", "str(n / 8)", "{n / 8: 1}"]
+DECISIONS = ["(n / 1024) % 1 == 0", "(n / 1000).is_integer()", "n ** 0.5 > 30", "n * 0.5 > 30.0", "round(n ** 0.5) > 3", "bool(n * 0.1)"]
 
 
-@pytest.mark.parametrize("text", [*DECISIONS, "1 / n ** 0.5 * 2 + n / 8"])
+@pytest.mark.parametrize("text", [*LOST, *DECISIONS, "1 / n ** 0.5 * 2 + n / 8 + n * 0.1"])
 def test_what_a_float_of_sizes_decides_is_noted_and_nothing_else(text):
     table = _table()
     eval(compile(text, "submission.py", "eval"), {"n": table.size(37, "size", 0, 0)})
-    assert table.left == ({(1, "a float"): None} if text in DECISIONS else {})
+    terms = [*table.terms]
+    assert table.left == ({(1, "a float"): None} if text in LOST else {})
+    asked = [{terms[one.left][0], terms[one.right][0]} for one in table.conditions]
+    assert asked == ([{"opaque", "number"}] if text in DECISIONS else [])
 
 
 # --- what host code compares is known by the sizes of the inputs, through views and copies, however -------------------
