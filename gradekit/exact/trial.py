@@ -12,7 +12,7 @@ with it, and the record says why.
 import dataclasses
 import functools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 import torch
@@ -54,7 +54,7 @@ class ExactCall:
 
     `slots` says of each argument of the reference which tensor of the call it is; `allowed` which uses of rounded
     values (gradekit.exact.places) the assignment allows, None where it does not say; `names` what the tensors are
-    called. Of a `backward` pass, the last of them is the gradient of the result.
+    called. Of a `backward` pass, the last of them is the gradient of the result. Calls of equal `content` are equal.
     """
 
     program: Program
@@ -68,6 +68,7 @@ class ExactCall:
     backward: bool = False
     option: int = 0
     work: int = 200_000_000
+    content: Hashable = None
 
     @property
     def specs(self) -> list[Input]:
@@ -80,7 +81,7 @@ class ExactCall:
         floats = [d for spec in self.specs if (d := getattr(torch, spec.dtype)).is_floating_point]
         return max(floats, key=lambda dtype: torch.finfo(dtype).eps, default=torch.float32)
 
-    @property
+    @functools.cached_property
     def misused(self) -> list[RoundingPlace]:
         """The places that use what they round as is not allowed, or round to less than the inputs have."""
         if self.allowed is None:

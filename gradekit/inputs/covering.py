@@ -8,7 +8,7 @@ be combined, and counts what was covered.
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,13 +53,12 @@ def _numbered(
 ) -> list[tuple[int, ...]]:
     """The design by numbers alone: factors with as many levels, and the same ones forbidden, have the same. covertable
     is not told of factors with one level: there is nothing to choose."""
-    chosen = {place: f"f{place}" for place, count in enumerate(counts) if count > 1}
-    constraints = [_constraint(places, refused, chosen) for places, refused in forbidden if refused]
-    factors = {name: list(range(counts[place])) for place, name in chosen.items()}
+    factors = {place: [*range(count)] for place, count in enumerate(counts) if count > 1}
+    constraints = [_constraint(places, refused, factors.keys()) for places, refused in forbidden if refused]
     how = {"strength": min(strength, len(factors)), "constraints": constraints}
-    how["presets"] = [{name: row[place] for place, name in chosen.items()} for row in first]
+    how["presets"] = [{place: row[place] for place in factors} for row in first]
     made = make(factors, **how) if factors else [{}]
-    rows = [[row.get(f"f{place}", 0) for place in range(len(counts))] for row in made]
+    rows = [[row.get(place, 0) for place in range(len(counts))] for row in made]
     rows = _needed([row for row in rows if _legal(row, forbidden)], strength)
     rows = [row for row in rows if tuple(row) not in first]
     _even_out(rows, counts, strength, forbidden)
@@ -106,11 +105,11 @@ def _combinations(row: Sequence[int], strength: int) -> Iterator[tuple[tuple[int
 
 
 def _constraint(
-    places: tuple[int, ...], refused: frozenset[tuple[int, ...]], chosen: Mapping[int, str]
+    places: tuple[int, ...], refused: frozenset[tuple[int, ...]], chosen: Collection[int]
 ) -> dict[str, Any]:
     """What may not be combined at these places, asked once all factors among them that are `chosen` have a level."""
     return {
         "operator": "fn",
-        "requires": [chosen[place] for place in places if place in chosen],
-        "evaluate": lambda row: tuple(row.get(chosen.get(place), 0) for place in places) not in refused,
+        "requires": [place for place in places if place in chosen],
+        "evaluate": lambda row: tuple([row.get(place, 0) for place in places]) not in refused,
     }

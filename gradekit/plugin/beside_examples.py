@@ -11,7 +11,7 @@ import contextlib
 import functools
 import math
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -171,40 +171,29 @@ def _has_floats(op: Op) -> bool:
 # --- trying one ------------------------------------------------------------------------------------------------------
 
 
-_shown: SharedCache[Hashable, list[Outcome]] = shared()
-"""What exact arithmetic has shown of calls with which nothing is wrong."""
+_shown: SharedCache[Hashable, Any] = shared()
+"""What exact arithmetic has shown of calls with which nothing is wrong, and the rows at their borders."""
+
+
+def _once(show: Callable[..., Iterable[Any]], call: ExactCall, *asked: Any) -> list[Any]:
+    """What `show` gives of a call, of equal ones once, whichever checks ask; anew where something is wrong."""
+    key = call.content and (show, call.content, call.option, call.work, repr(asked))
+    found = _shown.get(key) if key else None
+    if found is None:
+        found = [*show(call, *asked)]
+        if key and not any(isinstance(one, Failure) for one in found):
+            _shown.put(key, found)
+    return found
 
 
 def _tried(subject: Subject, examples: Sequence[Example], is_new: bool) -> list[Outcome]:
     """What exact arithmetic shows of each result of the call that these are examples of; where its formula `is_new`,
     also for the values that the domain names, and at its borders."""
-    by_length = (max(examples, key=lambda one: _length(one[0], dim)) for dim in (-1, -2))
+    longest, tallest = (max(examples, key=lambda one: _length(one[0], dim)) for dim in (-1, -2))
     related = [one for one in examples if _largest(one[0]) <= Limit.RELATED_ELEMENTS]
     programs = lambda one: max((count for _, count in _programs(one[0].program)), default=1)
     fullest = max(related, key=lambda one: _largest(one[0]) / programs(one), default=examples[0])  # the fullest tiles
-    telling = [examples[0], *by_length, fullest]
-    key = _asked_of(subject, telling, is_new)
-    outcomes = _shown.get(key) or _tried_now(subject, telling, is_new)
-    if key is not None and not any(isinstance(one, Failure) for one in outcomes):
-        _shown.put(key, outcomes)
-    return outcomes
-
-
-def _asked_of(subject: Subject, examples: Sequence[Example], is_new: bool) -> Hashable:
-    """All that decides what these examples show: equal for equal programs. None where what is expected may change."""
-    allow, domain = subject.assignment.allow, repr(subject.assignment.domain.get(examples[0][0].entry))
-    found: list[Hashable] = [domain, is_new]
-    for seen, expected in examples:
-        spec, keys = call_spec(seen.entry, seen.inputs, seen.wanted), [one.key for one in expected]
-        if None in keys:
-            return None
-        names = tuple(arg.name for arg in seen.inputs if isinstance(arg, Input))
-        found.append((key_of(seen.program, 0, spec, allow), seen.part, names, *keys))
-    return tuple(found)
-
-
-def _tried_now(subject: Subject, examples: Sequence[Example], is_new: bool) -> list[Outcome]:
-    (seen, wanted), longest, tallest, fullest = examples
+    seen, wanted = examples[0]
     call = _exact_call(subject, seen, wanted)
     if isinstance(call, str):
         return [Seen(call)] * len(seen.program.results)
@@ -236,7 +225,7 @@ def _tried_now(subject: Subject, examples: Sequence[Example], is_new: bool) -> l
     for large in (longest, fullest)[longest is fullest :] if is_new else ():
         if not isinstance(call := _exact_call(subject, *large), str):
             of_options = [replace(call, option=option) for option in _options(large[0].program)]
-            at = [(mine, row) for mine in of_options for row in rows_at_borders(mine, free, most)]
+            at = [(mine, row) for mine in of_options for row in _once(rows_at_borders, mine, free, most)]
             at += [(mine, row) for mine in of_options for row in rows_with_peaks(mine, names)]
             found += [_on_values(large[0], mine, row, number) for number, (mine, row) in enumerate(at, 1)]
     return [_together(outcomes) for outcomes in zip(*found, strict=True)]
@@ -278,7 +267,7 @@ def _on_values(seen: Observation, call: ExactCall, row: Mapping[str, str], numbe
         replace(spec, profile=row[name], seed=SEED + number) if name in row else spec
         for spec, name in zip(call.specs, call.names, strict=True)
     ]
-    outcomes = tried(call, specs)
+    outcomes = _once(tried, call, specs)
     queue = iter(specs)
     args = [next(queue) if isinstance(arg, Input) else arg for arg in seen.inputs]
     for place, outcome in enumerate(outcomes):
@@ -295,7 +284,12 @@ def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]
     if seen.part is None and len(wanted) != count:
         return "it has other results than the reference"
     parts = range(count) if seen.part is None else [seen.part]
-    return _call_of(subject, seen, asked, {part: one.place for part, one in zip(parts, wanted, strict=False)})
+    call = _call_of(subject, seen, asked, {part: one.place for part, one in zip(parts, wanted, strict=False)})
+    keys = [one.key for one in wanted]
+    if isinstance(call, str) or None in keys:  # what is expected may change
+        return call
+    told = key_of(call.program, 0, call_spec(seen.entry, seen.inputs, seen.wanted), call.allow), repr(call.allowed)
+    return replace(call, content=(*told, *call.parts, *call.names, *keys))
 
 
 def _call_of(subject: Subject, seen: Observation, asked: Asked, places: Mapping[int, int]) -> ExactCall | str:
