@@ -314,12 +314,8 @@ def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
     for name, value in {**site.names(node), **site.idle_numbers}.items():
         of = _kind(value)
         if of in ("number", "size", "number of a tensor") and (kind != "size" or of == "size") and name != text:
-            for symbol, role in (("*", "lacks-factor-on-host"), ("/", "divisor")):
-                op = "//" if kind == "size" and symbol == "/" else symbol
-                told = says, hint_of(role, name=name)
-                yield replace(
-                    site.change(ChangeKind.FACTOR, node, f"({text} {op} {name})", told, Turn.HOST_LATER), lacks=name
-                )
+            told = says, hint_of("lacks-factor-on-host", name=name)
+            yield replace(site.change(ChangeKind.FACTOR, node, f"({text} * {name})", told, Turn.HOST_LATER), lacks=name)
 
 
 def _idle_parameter(site: HostSite, node: ast.expr) -> Iterator[Change]:
