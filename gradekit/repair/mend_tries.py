@@ -261,16 +261,16 @@ class MendTries:
 
     @cached_property
     def _own(self) -> list[Example]:
-        """The failing example, and the largest that is planned for its check."""
+        """The failing example, and the largest that are planned for its check."""
         planned = [one for one in self.texts.planned if one.compares and one.check == self.check.name]
-        largest = sorted(planned, key=lambda one: one.elements)[-1:]
+        largest = sorted(planned, key=lambda one: one.elements)[-Limit.LARGEST :]
         return [*dict.fromkeys([*filter(None, [self.check.example]), *largest])]
 
     @cached_property
     def _telling(self) -> list[Example]:
-        """These, and the largest that are planned for any check."""
+        """These, and the largest that is planned for any check."""
         compared = sorted((one for one in self.texts.planned if one.compares), key=lambda one: one.elements)
-        return [*dict.fromkeys([*self._own, *compared[-Limit.LARGEST + 1 :]])]
+        return [*dict.fromkeys([*self._own, *compared[-1:]])]
 
     def loads(self, text: str) -> int:
         """How many elements kernels load with a text, in the failing example and the largest of its check."""
