@@ -151,19 +151,25 @@ class Path:
         return polynomials(self.origins.terms, variable)
 
     @functools.cached_property
-    def _asked(self) -> dict[int, Term]:
-        """The terms that comparisons and launches ask for, by number."""
+    def _asked(self) -> set[int]:
+        """The terms that comparisons and launches ask for."""
         found = {number for condition, _ in self.steps for number in (condition.left, condition.right)}
         for launch in self.explored.launches:
             found |= {*launch.grid, *(number for _, number in launch.names)}
-        return {number: term for number in found if (term := self._term(number)) is not None}
+        return found
 
     def values(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
         """The values of the terms that are asked for, for the numbers that host code is given; None of any that is not
         known."""
         worked = Evaluation({variable(leaf).atom or "": value for leaf, value in leaves.items()})
-        known = {number: _value(term, worked) for number, term in self._asked.items()}
-        return [known.get(number) for number in range(len(self._terms))]
+        return [self._value(number, worked) for number in range(len(self._terms))]
+
+    def _value(self, number: int, worked: Evaluation) -> Any:
+        term = self._terms[number] if number in self._asked else None
+        try:
+            return worked.term(term) if term is not None else None
+        except Undefined:
+            return None
 
     def held(self, values: Sequence[Any]) -> list[Any]:
         """For each comparison whether it goes as it did, by the terms' values; None where that is not known."""
@@ -211,13 +217,6 @@ class Path:
         if form.key not in self._values_of:
             self._values_of[form.key] = self.values(form.leaves)
         return self._values_of[form.key]
-
-
-def _value(term: Term, worked: Evaluation) -> Any:
-    try:
-        return worked.term(term)
-    except Undefined:
-        return None
 
 
 def _is_limit(term: Leaf) -> bool:
