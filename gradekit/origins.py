@@ -74,9 +74,8 @@ TO_THE_SYSTEM = frozenset(
 
 @dataclass(frozen=True)
 class Explored:
-    """What a call compares: see `CallTracer.explored`. `left` are places where a size became something that does
-    not remember (text, a float), or that turned TO_THE_SYSTEM, each a line and what; `whole` is whether the call came
-    to its end."""
+    """What a call compares: see `CallTracer.explored`. `left` are places that turned TO_THE_SYSTEM, each a line and
+    what; `whole` is whether the call came to its end."""
 
     origins: Origins
     launches: tuple[LaunchedNames, ...]

@@ -242,14 +242,13 @@ class FurtherInputs:
         ways: dict[int | None, dict[str, bool]] = {}
         for line, what, seen in [*self._host.decisions(draws), *self._kernels.decisions()]:
             ways.setdefault(line, {})[what] = ways.get(line, {}).get(what, False) or seen
-        lost, opaque = self._host.branches.lost, self._host.branches.opaque
         few = ((line, f"numbers may need more than {n} bits") for line, n in self._kernels.few_bits.items())
         data: dict[str, list[dict[str, Any]]] = {
             "decisions": [
                 {"line": line, "seen": [what for what in own if own[what]], "unseen": [w for w in own if not own[w]]}
                 for line, own in sorted(ways.items(), key=lambda one: one[0] or 0)
             ],
-            "unfollowed": _told([*self._text.unfollowed(lost), *sorted(opaque), *few]),
+            "unfollowed": _told([*self._text.unfollowed(), *sorted(self._host.branches.opaque), *few]),
             "asked": _told(sorted(self._host.branches.asked)),
         }
         return {name: told for name, told in data.items() if told}

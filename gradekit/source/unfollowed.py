@@ -45,16 +45,15 @@ class HostText:
     tree: ast.Module
     keys: tuple[tuple[int, ...], ...]
 
-    def unfollowed(self, lost: Iterable[int] = ()) -> list[tuple[int, str]]:
-        """Decisions of host code by what is not followed: a line, and what. `lost` are lines at which a traced size
-        became something that does not remember."""
-        return _named(self.tree, frozenset(lost))
+    def unfollowed(self) -> list[tuple[int, str]]:
+        """Decisions of host code by what is not followed: a line, and what."""
+        return _named(self.tree)
 
 
 @functools.lru_cache(maxsize=8)
-def _named(tree: ast.Module, lost: frozenset[int]) -> list[tuple[int, str]]:
+def _named(tree: ast.Module) -> list[tuple[int, str]]:
     named: dict[int, str] = {}
-    for node, kinds in _Unfollowed(tree, lost).decisions():
+    for node, kinds in _Unfollowed(tree).decisions():
         through = " and ".join(sorted(kinds))
         named.setdefault(node.lineno, f"`{_short(node)}` depends on {through}, through which sizes are not followed")
     return sorted(named.items())[:MOST_NAMED]
@@ -92,9 +91,9 @@ def _keys(node: ast.AST) -> Iterator[tuple[int, ...]]:
 class _Unfollowed:
     """Which expressions depend on what is not followed: through names, and through the functions of the module."""
 
-    def __init__(self, tree: ast.Module, lost: frozenset[int]) -> None:
+    def __init__(self, tree: ast.Module) -> None:
         functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
-        self.functions, self.lost = [node for node in functions if not is_decorated(node, "jit")], lost
+        self.functions = [node for node in functions if not is_decorated(node, "jit")]
         self.imported = dict(_imported(tree))
         given = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_table(node.value)]
         named = [(target.id, node.value) for node in given for target in node.targets if isinstance(target, ast.Name)]
@@ -128,7 +127,8 @@ class _Unfollowed:
             for node in ast.walk(function):
                 for target, value in _assignments(node):
                     for name in (one.id for one in ast.walk(target) if isinstance(one, ast.Name)):
-                        known[name] = known.get(name, frozenset()) | self._kinds(value, known)
+                        alias = {value.id} if isinstance(value, ast.Name) and _is_forgetful(value.id) else set[str]()
+                        known[name] = known.get(name, frozenset()) | self._kinds(value, known) | alias
         return known
 
     def _of_all(self, nodes: Iterable[ast.AST], known: Mapping[str, Kinds]) -> Kinds:
@@ -146,12 +146,12 @@ class _Unfollowed:
             case ast.Call(func=ast.Name(id="min" | "max"), args=args) if any(_is_number(one, float) for one in args):
                 return ("a float",)
             case ast.Call(func=ast.Name(id=name), args=args):
-                is_unknown = name not in KEEPING and hasattr(builtins, name) or name == "len" and _is_made(args)
+                is_unknown = _is_forgetful(name) or name == "len" and _is_made(args)
                 if is_unknown and (not args or any(map(_has_number, args))) and not _is_dtype(node):
                     return (name,)
                 if module := self.imported.get(name) or name not in self.giving and self.imported.get("*"):
                     return (module,)
-                return self.giving.get(name, ("an unknown call",) if node.lineno in self.lost else ())
+                return self.giving.get(name, ())
             case ast.Attribute(value=ast.Name(id=module), attr=name) if module in self.imported:
                 return () if name in EXACT else (self.imported[module],)
             case ast.Call(func=ast.Call()):
@@ -216,6 +216,10 @@ def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
                 module = (getattr(node, "module", "") or one.name).partition(".")[0]
                 if module not in FOLLOWED and not (isinstance(node, ast.ImportFrom) and one.name in EXACT):
                     yield one.asname or one.name, module
+
+
+def _is_forgetful(name: str) -> bool:
+    return name not in KEEPING and hasattr(builtins, name)
 
 
 def _is_made(args: Sequence[ast.expr]) -> bool:

@@ -19,7 +19,6 @@ from gradekit.tracer.recorder import executing
 
 MOST_TERMS = 4000
 MOST_CONDITIONS = 400
-MOST_LEFT = 40
 _BITS = 31  # bits that must have been filled downwards for the number after it to be a power of two
 
 
@@ -30,7 +29,6 @@ class Table:
         self.path = path
         self.terms: dict[tuple[str | int, ...], int] = {}
         self.conditions: dict[Condition, None] = {}
-        self.left: dict[tuple[int, str], None] = {}
 
     def size(self, value: int, *term: str | int) -> Any:
         """`value`, which remembers that it is `term`; a plain int where there are too many terms."""
@@ -82,12 +80,6 @@ class Table:
             source = None if asserted else executing(self.path)
             self.conditions[Condition(self.number(left), relation, self.number(right), held, source)] = None
 
-    def lost(self, what: str) -> None:
-        """The submission itself makes something of a number that does not remember where it comes from."""
-        frame = sys._getframe(2)
-        if frame.f_code.co_filename == self.path and len(self.left) < MOST_LEFT:
-            self.left[frame.f_lineno, what] = None
-
 
 class TracedSize(int):
     """An int with its `term`'s number in a `table`."""
@@ -130,8 +122,7 @@ class TracedSize(int):
             return self if other == 1 else self * self ** (other - 1)
         if type(other) is float:
             return SizeFloat.made(int.__float__(self) ** other, self.table)
-        self.table.lost("another number")
-        return int.__pow__(self, other) if modulus is None else int.__pow__(self, other, modulus)
+        return self.table.made(int.__pow__(self, other, modulus))
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -208,17 +199,6 @@ def _filled(size: TracedSize) -> tuple[int, int]:
 def _shifted(size: TracedSize, operation: str, by: Any, value: Any) -> Any:
     known = value is not NotImplemented and type(by) is int
     return size.table.size(value, operation, size.term, size.table.number(1 << by)) if known else size.table.made(value)
-
-
-def _forgetting(base: type, name: str, what: str) -> Callable[..., Any]:
-    """A method of a number whose result does not remember where it comes from, or by which host code may decide."""
-    apply = getattr(base, name)
-
-    def method(self: Any, *args: Any, **named: Any) -> Any:
-        self.table.lost(what)
-        return apply(self, *args, **named)
-
-    return method
 
 
 def _arithmetic(name: str, symbol: str, reflected: bool) -> Callable[[TracedSize, Any], Any]:
@@ -350,11 +330,11 @@ def _quotient_comparison(name: str, relation: str, swapped: bool, opposite: bool
     return method
 
 
-def _opaquely(name: str) -> Callable[..., Any]:
-    """A method by which host code decides, noted as a comparison with something opaque; or that rounds."""
-    apply = getattr(float, name)
+def _opaquely(name: str, base: type = float) -> Callable[..., Any]:
+    """A method whose result is a number made of sizes; one that gives a condition compares something opaque."""
+    apply = getattr(base, name)
 
-    def method(self: SizeFloat, *args: Any) -> Any:
+    def method(self: Any, *args: Any) -> Any:
         value = apply(self, *args)
         if type(value) is bool:
             self.table.compared(self.table.opaque(0), "==", 0, value)
@@ -363,35 +343,16 @@ def _opaquely(name: str) -> Callable[..., Any]:
     return method
 
 
-def _inexact(name: str) -> Callable[..., Any]:
-    """Arithmetic of floats, whose result is a float made of sizes."""
-    apply = getattr(float, name)
-
-    def method(self: Any, *args: Any) -> Any:
-        value = apply(self, *args)
-        return SizeFloat.made(value, self.table) if type(value) is float else value
-
-    return method
-
-
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     for _method in (f"__{_name}__", f"__r{_name}__"):
-        setattr(SizeFloat, _method, _inexact(_method))
-for _name in ("int", "hash", "repr", "format"):
-    setattr(SizeFloat, f"__{_name}__", _forgetting(float, f"__{_name}__", "a float"))
+        setattr(SizeFloat, _method, _opaquely(_method))
 for _name in ("trunc", "round", "bool", "floor", "ceil", "lt", "le", "gt", "ge", "eq", "ne"):
     setattr(SizeFloat, f"__{_name}__", _opaquely(f"__{_name}__"))
 SizeFloat.is_integer = _opaquely("is_integer")  # type: ignore[method-assign]
 for _name, _relation, _swapped, _opposite in COMPARISONS:
     setattr(SizeQuotient, f"__{_name}__", _quotient_comparison(_name, _relation, _swapped, _opposite))
-_FORGETTING = {
-    "hash": "a key", "str": "text", "repr": "text", "format": "text", "int": "an int", "float": "a float",
-    **dict.fromkeys(("round", "rpow", "rrshift"), "another number"),
-}  # fmt: skip
-for _name, _what in _FORGETTING.items():
-    setattr(TracedSize, f"__{_name}__", _forgetting(int, f"__{_name}__", _what))
-for _name in ("to_bytes", "as_integer_ratio", "bit_count"):
-    setattr(TracedSize, _name, _forgetting(int, _name, "another number"))
+for _name in ("__round__", "__rpow__", "__rrshift__", "bit_count"):
+    setattr(TracedSize, _name, _opaquely(_name, int))
 for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"), ("mod", "%")):
     setattr(TracedSize, f"__{_name}__", _arithmetic(_name, _symbol, reflected=False))
     setattr(TracedSize, f"__r{_name}__", _arithmetic(_name, _symbol, reflected=True))

@@ -144,7 +144,7 @@ class CallTracer:
             whole = True
         table = exploring.table
         origins = Origins(tuple(tuple(term) for term in table.terms), tuple(table.conditions))
-        left = dict.fromkeys([*table.left, *(asked[:2] for asked in loaded.asked)])
+        left = dict.fromkeys(asked[:2] for asked in loaded.asked)
         return Explored(origins, tuple(exploring.launched), tuple(left), whole)
 
     def instructions(self, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> int:

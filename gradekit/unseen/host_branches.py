@@ -237,8 +237,8 @@ class HostBranches:
     that a call has gone beyond, not only up to, and `ended` those that one has gone up to from below, each with how its
     tensors lie; `laid_out` are their ways with each tensor and how it lies, of calls whose strides count: they matter
     where layouts decide (`by_layout`);
-    `lost` are lines at which a size became something else, such as text, and `opaque` conditions on numbers whose
-    origin was lost: a line, and what; `asked` are lines that turned to the system, and how."""
+    `opaque` are conditions on numbers whose origin was lost: a line, and what; `asked` are lines that turned to the
+    system, and how."""
 
     explore: Explore
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -249,7 +249,6 @@ class HostBranches:
     laid_out: set[Hashable] = field(default_factory=set)
     by_layout: bool = False
     _paths: dict[Kind, list[Path]] = field(default_factory=dict)
-    lost: set[int] = field(default_factory=set)
     opaque: set[tuple[int, str]] = field(default_factory=set)
     asked: set[tuple[int, str]] = field(default_factory=set)
     _path_of: dict[str, Path] = field(default_factory=dict)
@@ -298,8 +297,7 @@ class HostBranches:
                 known += [path] if path is not None else []
             if path is None:
                 return None
-            for line, what in path.explored.left:
-                self.asked.add((line, what)) if what in TO_THE_SYSTEM else self.lost.add(line)
+            self.asked |= {one for one in path.explored.left if one[1] in TO_THE_SYSTEM}
             self.opaque |= path.opaque
             self._path_of[form.key] = path
         return self._path_of[form.key]

@@ -12,10 +12,10 @@ from gradekit.unseen.kernel_inputs import looked_up
 TABLE = "SIZES = {4096: 8, 333: 4}\n\n\n"
 
 
-def lines(body: str, lost: tuple[int, ...] = ()) -> list[int]:
+def lines(body: str) -> list[int]:
     """The lines of a function's body that are named, its first line being 1."""
     text = "def f(x, n):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
-    return [line - 1 for line, _ in host_text(text).unfollowed(lost)]
+    return [line - 1 for line, _ in host_text(text).unfollowed()]
 
 
 @pytest.mark.parametrize("body", [
@@ -55,9 +55,8 @@ def test_a_decision_by_what_another_function_gives_is_named() -> None:
     assert [line for line, _ in host_text(text).unfollowed()] == [6]
 
 
-def test_a_call_at_whose_line_a_size_was_lost_is_not_followed() -> None:
-    body = "s = str\nif s(n) == '777':\n    n = 0"
-    assert lines(body) == [] and lines(body, lost=(3,)) == [2]
+def test_a_builtin_by_another_name_is_that_builtin() -> None:
+    assert lines("s = str\nif s(n) == '777':\n    n = 0") == [2]
 
 
 @pytest.mark.parametrize("body", [

@@ -81,12 +81,6 @@ def test_methods_of_ints_give_what_they_give(method):
     assert method(_table().size(7, "size", 0, 0)) == method(7)
 
 
-def test_a_number_that_a_size_is_made_into_bytes_for_is_told():
-    table = Table(__file__)
-    table.size(7, "size", 0, 0).to_bytes(4, "big")
-    assert [what for _, what in table.left] == ["another number"]
-
-
 def test_floats_that_are_made_of_sizes_are_those_floats():
     size = _table().size(37, "size", 0, 0)
     for made, true in [(size / 8 % 1, 0.625), (1 - size / 8, -3.625), (size**0.5, 37**0.5), (size**-0.5 * 2, 37**-0.5 * 2)]:
@@ -94,16 +88,15 @@ def test_floats_that_are_made_of_sizes_are_those_floats():
         assert (int(made), round(made, 2), made < 1, bool(made)) == (int(true), round(true, 2), true < 1, True)
 
 
-LOST = ["int(n / 3)", "str(n / 8)", "{n / 8: 1}"]
-DECISIONS = ["(n / 1024) % 1 == 0", "(n / 1000).is_integer()", "n ** 0.5 > 30", "n * 0.5 > 30.0", "round(n ** 0.5) > 3", "bool(n * 0.1)"]
+DECISIONS = ["(n / 1024) % 1 == 0", "(n / 1000).is_integer()", "n ** 0.5 > 30", "n * 0.5 > 30.0", "round(n ** 0.5) > 3", "bool(n * 0.1)", "2 ** n > 3",
+             "n.bit_count() > 3"]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", [*LOST, *DECISIONS, "1 / n ** 0.5 * 2 + n / 8 + n * 0.1"])
+@pytest.mark.parametrize("text", [*DECISIONS, "1 / n ** 0.5 * 2 + n / 8 + n * 0.1"])
 def test_what_a_float_of_sizes_decides_is_noted_and_nothing_else(text):
     table = _table()
     eval(compile(text, "submission.py", "eval"), {"n": table.size(37, "size", 0, 0)})
     terms = [*table.terms]
-    assert table.left == ({(1, "a float"): None} if text in LOST else {})
     asked = [{terms[one.left][0], terms[one.right][0]} for one in table.conditions]
     assert asked == ([{"opaque", "number"}] if text in DECISIONS else [])
 
@@ -155,10 +148,10 @@ def test_however_the_elements_are_counted_the_number_is_followed(way: str) -> No
 
 @pytest.mark.parametrize("way", [
     "math.gcd(x.shape[3], 48)", "math.isqrt(x.numel())", "np.prod(x.shape)", "torch.tensor(x.shape).prod().item()",
-    "x.untyped_storage().nbytes()", "x.storage().size() * 2", "math.log2(x.shape[3])", "int(str(x.shape[3]))",
+    "x.untyped_storage().nbytes()", "x.storage().size() * 2", "math.log2(x.shape[3])",
 ])
 def test_what_a_size_decides_is_told_where_it_is_not_followed(way: str) -> None:
     found = explored(f"import math, numpy as np; found = {way} <= 64", EXPANDED)
     terms = found.origins.terms
     asked = [terms[one.left] for one in found.origins.conditions if one.source]
-    assert [line for line, _ in found.left] or {kind for kind, *_ in asked} & {"opaque", "*"}
+    assert {kind for kind, *_ in asked} & {"opaque", "*"}
