@@ -144,7 +144,7 @@ def test_any_stride_and_offset(submission, call):
 
 LONG_KINDS = kinds("positive", "normal")
 LONG_KINDS["q k_cache v_cache"][1:] = [("faint", "faint", "trend"), ("normal", "normal", "faint")]
-LONG = {"B": [1, 2], "H": 1, "S": [1000, 2048, 4000], "D": [16, 64]}
+LONG = {"B": [1, 16], "H": 1, "S": [1000, 1024, 4000], "D": [16, 64]}
 
 
 @points(4, handout="Split the positions over several programs")
