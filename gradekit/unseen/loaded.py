@@ -19,7 +19,7 @@ from gradekit.inputs.value_kinds import CHOSEN
 from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, Purpose, made, rank_of
 from gradekit.unseen.host_branches import Path
-from gradekit.unseen.kernel_branches import KernelText, Place, corners, edges
+from gradekit.unseen.kernel_branches import KernelText, corners, edges
 from gradekit.unseen.scope import CallScope, sizes_alone
 from gradekit.unseen.search import Calls
 
@@ -79,7 +79,9 @@ def _turning(path: Path, texts: Sequence[KernelText], dtype: str, among: torch.T
     """The numbers, each with a line that turns there: those of each comparison in turn."""
     found: list[list[tuple[int, int | None]]] = []
     for kernel, grid, names in Calls.of(path, [path.form]).launches:
-        places = _places(corners(grid, names), dtype, among)
+        ends, known = corners(grid, names), dict[Hashable, Any]()  # and the second program's
+        ends += [replace(end, program=(1, 1, 1)) for end in ends[len(ends) // 2 :]]
+        places = [replace(end, loaded={dtype: among}, known=known) for end in ends]
         for text in [one for one in texts if one.name == kernel][-Limit.LOOPS :]:
             for op in (op for op in text.ops if _OF_NUMBERS.match(op.name)):
                 told = line_of(op.location, text.path)
@@ -88,10 +90,3 @@ def _turning(path: Path, texts: Sequence[KernelText], dtype: str, among: torch.T
     for n, line in (one for turn in itertools.zip_longest(*found) for one in turn if one is not None):
         first.setdefault(n, line)
     return dict(itertools.islice(first.items(), Limit.LOADED))
-
-
-def _places(ends: Sequence[Place], dtype: str, among: torch.Tensor) -> list[Place]:
-    """Corners of a launch, and those of its second program, that load any of the numbers."""
-    second = [replace(end, program=(1, 1, 1)) for end in ends[len(ends) // 2 :]]
-    known = dict[Hashable, Any]()
-    return [replace(end, loaded={dtype: among}, known=known) for end in (*ends, *second)]
