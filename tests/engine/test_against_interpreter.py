@@ -48,9 +48,9 @@ def test_the_engine_agrees(name, interpreted):
 
 
 @pytest.mark.sample(24)
-@pytest.mark.parametrize("name", [name for name in CASES if "[" not in name])
+@pytest.mark.parametrize("name", [name for name in CASES if "[" not in name and "block_pointer" not in name])
 def test_the_engine_agrees_before_triton_simplifies(name, interpreted):
-    """Helper functions are calls here, block pointers are there, and every access is examined."""
+    """Helper functions are calls here, and every access is examined; block pointers, which Triton alone reads, are left out."""
     case = CASES[name]
     assert_writes(case, program(case, ttir(case, simplified=False), copies=False), interpreted[name])
 
