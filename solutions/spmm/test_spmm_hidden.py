@@ -17,7 +17,15 @@ def test_larger_matrices(submission, call):
     assert_close(submission.spmm(*call), public.expected(*call))
 
 
-@points(4)
+@points(2)
+@settings(max_examples=2)
+@given(call=public.drawn(["alone"], {"M": [4200], "K": [1024], "N": [1, 16]}))
+def test_one_row_of_thousands(submission, call):
+    """Is right for one long row among thousands of empty ones"""
+    assert_close(submission.spmm(*call), public.expected(*call))
+
+
+@points(2)
 @settings(max_examples=2)
 @given(call=public.drawn(["full"], {"M": 1, "K": [10_000], "N": [20]}, ["positive"], dtypes=["bfloat16", "float16"]))
 def test_ten_thousand_in_a_row(submission, call):
