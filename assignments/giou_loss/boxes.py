@@ -181,4 +181,4 @@ def _junk(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         [[far, far, 3 * far, -2 * far], [math.inf, math.inf, math.inf, -math.inf], [math.nan, math.nan, math.nan, -1.0]],
         dtype=torch.float64,
     )
-    return kinds[torch.arange(math.prod(shape[-2:-1])) // 4 % 3]
+    return kinds[torch.arange(math.prod(shape[-2:-1])) // 4 % 3].view(*shape[-2:-1], 4)
