@@ -58,6 +58,16 @@ class HostSite(Site):
         used = {one.id for one in names if isinstance(one.ctx, ast.Load)}
         return {name: one for name, one in self.walk.module.items() if isinstance(one, float) and name not in used}
 
+    @cached_property
+    def widths(self) -> dict[int, None]:
+        """The constants that launches give as numbers, and each times another: how much a program does, it may be."""
+        draft = draft_of(self.source.text)
+        constants = ((one.kernel.constexprs, one.given) for one in (draft.launches if draft is not None else ()))
+        given = [[getattr(of[name], "value", None) for name in names if name in of] for names, of in constants]
+        sizes = [[one for one in each if type(one) is int and one > 1] for each in given]
+        pairs = (one * other for each in sizes for one, other in itertools.combinations(each, 2))
+        return dict.fromkeys([*(one for each in sizes for one in each), *pairs])
+
     def value(self, node: ast.AST) -> Any:
         """What an expression was when it was met first."""
         return self.walk.values.get(node)
@@ -116,10 +126,27 @@ def _other_name(site: HostSite, node: Any) -> Iterator[Change]:
             yield site.change(ChangeKind.NAME, node, name, says)
 
 
-def _other_dimension(site: HostSite, node: Any) -> Iterator[Change]:
-    for other in (one for one in range(-1, 4) if one != node.value and _is_dimension(site, node)):
-        says = words("dimension", it=node.value, place=site.context(node), new=other)
-        yield site.change(ChangeKind.AXIS, node, str(other), says)
+def _other_number(site: HostSite, node: Any) -> Iterator[Change]:
+    value, parent = node.value, site.parents.get(node)
+    if isinstance(value, bool):
+        says = words("truth", it=value, place=site.context(node), new=not value)
+        yield site.change(ChangeKind.NUMBER, node, str(not value), says)
+    elif _is_dimension(site, node):
+        for other in (one for one in range(-1, 4) if one != value):
+            says = words("dimension", it=value, place=site.context(node), new=other)
+            yield site.change(ChangeKind.AXIS, node, str(other), says)
+    elif isinstance(parent, ast.Call) and called(parent).endswith("cdiv"):
+        known = {**site.walk.module, **site.names(node)}
+        known = {name: size for name, size in known.items() if name not in map(site.source.of, parent.args)}
+        named = [name for name, size in known.items() if type(size) is int and size != value]
+        for new in [*named, *(str(one) for one in site.widths if one != value)]:
+            says = words("number-on-host", it=repr(value), place=site.context(node), new=new)
+            yield site.change(ChangeKind.NUMBER, node, new, says)
+    elif isinstance(value, (int, float)) and isinstance(parent, (ast.BinOp, ast.UnaryOp)):
+        others: list[float] = [value + 1, value - 1, 2 * value, 0.5 * value, *([1 / value] if value else [])]
+        for number in dict.fromkeys(one for one in others if one != value):
+            says = words("number-on-host", it=repr(value), place=site.context(node), new=repr(number))
+            yield site.change(ChangeKind.NUMBER, node, repr(number), says)
 
 
 def _is_dimension(site: HostSite, node: ast.AST) -> bool:
@@ -346,6 +373,6 @@ def _is_given(site: HostSite, node: ast.expr) -> bool:
 
 
 _RULES: dict[type, tuple[Callable[[HostSite, Any], Iterator[Change]], ...]] = {
-    ast.Name: (_other_name,), ast.Constant: (_other_dimension,), ast.BinOp: (_operator,), ast.Call: (_call,),
+    ast.Name: (_other_name,), ast.Constant: (_other_number,), ast.BinOp: (_operator,), ast.Call: (_call,),
     ast.Tuple: (_tuple,), ast.Attribute: (_dtype,),
 }  # fmt: skip
