@@ -1,7 +1,10 @@
 """A mend: a small edit of a submission that a tutor would try, with what there is to
 say if it makes the result right."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gradekit.causes import Cause
@@ -53,7 +56,7 @@ class Clues:
 class Mend:
     """`edits` that belong together, none of which moves a line, of a `kernel` or, where that is "", of host code.
     `sentence` tells what is wrong, `hint` the way out; `line` is to blame; `rank` is lower for what is more specific;
-    `cause` is None where what was seen says it as well.
+    `cause` is None where what was seen says it as well. `others` seem to do as well, each alone.
     """
 
     family: Family
@@ -64,6 +67,7 @@ class Mend:
     hint: str
     cause: Cause | None = None
     kernel: str = ""
+    others: tuple[Mend, ...] = ()
 
     def applied(self, text: str) -> str:
         """The text after all edits."""
@@ -71,3 +75,10 @@ class Mend:
         for edit in sorted(self.edits, key=lambda edit: (edit.start, edit.end), reverse=True):
             data = data[: edit.start] + edit.new.encode("utf-8") + data[edit.end :]
         return data.decode("utf-8")
+
+    def or_else(self, is_right: Callable[[Mend], bool]) -> Mend:
+        """The same with a hint that names those of the others that are right, too."""
+        others = [one for one in self.others if is_right(one)]
+        same = " or ".join(f"line {one.line}" for one in others if one.hint == self.hint)
+        said = f"or the same in {same}" if same else next((f"or, in line {o.line}, {o.hint}" for o in others), "")
+        return replace(self, hint=f"{self.hint}; {said}", others=()) if said else self

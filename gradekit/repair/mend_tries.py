@@ -228,6 +228,11 @@ class MendTries:
         telling = sorted(unknown, key=lambda one: (one.is_strided, one.elements), reverse=True)[: Limit.RUN_FURTHER]
         return all(one.failure(subject, "") is None for one in telling)
 
+    def does_as_well(self, mend: Mend) -> bool:
+        """Whether all checks are right with a mend alone, which hides nothing."""
+        is_right = self.is_right(mend.applied(self.text)) and self.holds(mend) is OtherChecks.ALL
+        return is_right and not self.is_no_repair(mend)
+
     def is_no_repair(self, mend: Mend) -> bool:
         """Whether a mend makes examples right by chance, or may only hide a mistake."""
         return self.is_by_chance(mend) or self.hides_mistake(mend.applied(self.text))

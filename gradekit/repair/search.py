@@ -92,7 +92,8 @@ class Mending:
         if mend in self._diagnoses:
             return self._diagnoses[mend]
         tried, proof = mend.applied(self.text), RIGHT_IN_PART if mend in self.in_part else RIGHT
-        return diagnosis_of(mend, self.text, tried, clues, proof)
+        said = mend.or_else(tries.does_as_well) if mend.others and proof == RIGHT else mend
+        return diagnosis_of(said, self.text, tried, clues, proof)
 
     def found(self, clues: Clues, tries: MendTries) -> Mend | None:
         """The first mend that makes everything right, or else one that is right beside another mistake."""

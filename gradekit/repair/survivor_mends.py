@@ -331,9 +331,9 @@ def _operator(change: Change) -> type[ast.operator] | None:
 
 
 def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
-    """Of likely changes of one kind on a few lines, any of which makes all calls right, the largest of the first line
-    is told, and the other lines with it, unless a change is of several places. Changes that put an unused name to use
-    keep the order they are made in."""
+    """Of likely changes of one kind on a few lines, any of which makes all calls right, the largest of each line: that
+    of the first line is tried first, and the others beside it, unless a change is of several places. Changes that put
+    an unused name to use keep the order they are made in."""
     least = min(change.kind for change in found)
     mine = [change for change in found if change.kind is least]
     lines = _lines(mine)
@@ -349,11 +349,8 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     mends = mends_each(sorted(largest, key=weight, reverse=True), source)
     if not mends or any(one.also for one in largest):
         return [replace(one, rank=Rank.OF_SEVERAL) for one in mends]
-    others = " or ".join(f"line {line}" for line in lines if line != mends[0].line)
-    is_alike = all(one.hint == mends[0].hint for one in mends)
-    or_else = f"or the same in {others}" if is_alike else f"or, in line {mends[1].line}, {mends[1].hint}"
-    hint, line = f"{mends[0].hint}; {or_else}", mends[0].line
-    return [replace(one, rank=Rank.OF_SEVERAL, line=line, sentence=mends[0].sentence, hint=hint) for one in mends]
+    beside = lambda one: tuple(other for other in mends if other != one)
+    return [replace(one, rank=Rank.OF_SEVERAL, others=beside(one)) for one in mends]
 
 
 def _lines(found: Sequence[Change]) -> list[int]:

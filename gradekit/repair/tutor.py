@@ -132,7 +132,7 @@ class Tutor:
                 return {check.name: alone for check in checks}
             tries = MendTries(failed, self._texts, text)
             other = second.found(tries.clues, tries)
-            if other is None or LOOK in half.hint + other.hint:
+            if other is None or LOOK in half.hint + other.hint or other.applied(text) == mending.text:
                 said = self._with_this_left(half, failed.error, before)
             else:
                 both = as_one if is_one(half, other, mending.text) else of_both
@@ -279,7 +279,7 @@ class Tutor:
                 if other is None or after.holds(other) is not OtherChecks.ALL or LOOK in half.hint + other.hint:
                     continue  # a change that nobody can name explains nothing beside another
                 both, apart = other.applied(second.text), without(half, other, mending.text)
-                if tries.hides_mistake(both):
+                if both == mending.text or tries.hides_mistake(both):
                     continue
                 alone = apart.applied(mending.text) if apart is not None else None
                 if is_one(half, other, mending.text) or alone is not None and self._follows(half, other, after, alone):
@@ -308,7 +308,8 @@ class Tutor:
         """What is said of a mend, or of a text that was `tried`, with which everything is right: other checks that it
         makes right have the same diagnosis."""
         text, tried = self._mending.text, tried or mend.applied(self._mending.text)
-        found = diagnosis_of(mend, text, tried, tries.clues, RIGHT)
+        said = mend.or_else(tries.does_as_well) if tried == mend.applied(text) else mend
+        found = diagnosis_of(said, text, tried, tries.clues, RIGHT)
         self._mending.remember(mend_of_both(text, tried, mend), found)
         return found
 
