@@ -329,7 +329,7 @@ def _slots_of(args: Sequence[Any], specs: Sequence[Input]) -> list[int | None]:
 
 def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> Diagnosis | None:
     """The place whose rounding is why a result is off; vague where without any rounding the call is right, also with
-    ordinary values, and no place alone is why, or where it is wrong without; None where nothing is known of it."""
+    ordinary values, and no place alone is why; None where its formula is wrong, or nothing is known of it."""
     comparison = failure.comparison
     is_rounded = comparison is not None and comparison.reference.native.is_floating_point()
     if comparison is None or comparison.reference.asked is None or not is_rounded:
@@ -342,10 +342,8 @@ def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> 
     if isinstance(outcome, Seen) and not outcome.why_not:
         outcome = _of_ordinary_values(subject, seen, call)[part]
         return None if isinstance(outcome, Failure) or outcome.why_not else _too_narrow(seen.program)
-    if isinstance(outcome, Seen):
+    if isinstance(outcome, Seen) or outcome.cause is not Cause.LOW_PRECISION:
         return None
-    if outcome.cause is not Cause.LOW_PRECISION:
-        return Diagnosis(failure.cause, "It is wrong without any rounding, too.", vague=True)
     place = outcome.facts["rounding"]
     where = f"Line {outcome.line}" if outcome.line else "The kernel"
     sentence = f"{where} rounds to {place['dtype']} on the way, which alone moves a result by {place['moved']}."
