@@ -5,6 +5,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gradekit.interpreter.tile_values import ValueKind, fitted
@@ -32,6 +33,9 @@ _COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], str], ...] = (
 )  # fmt: skip
 """What a name may be to an expression: the symbol and its node, its role in the table of words."""
 
+_LOG2E = "1.4426950408889634"
+
+
 def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
     """What an expression may lack."""
     kind = site.kind(node)
@@ -56,9 +60,22 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
                 yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not is_likely), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
         yield from _with_a_sign(site, node, text) if whole or isinstance(getattr(node, "op", None), ast.Div) else ()
+        yield from _of_base_2(site, node, text)
         yield from _to_one_maximum(site, node, text, kind)
     if not isinstance(node, ast.Constant):
         yield from _with_another(site, node, kind, (text, part, whole))
+
+
+def _of_base_2(site: ChangeSite, node: ast.expr, text: str) -> Iterator[Change]:
+    """`x * log2(e)` and `x / log2(e)` for x, where kernels compute powers or logarithms to the base 2."""
+    for symbol, role in (("*", "powers-of-2"), ("/", "powers-of-2-undone")) if site.has_powers_of_2 else ():
+        says = words(role, part=shown(site.source.of(node)), place=site.context(node))
+        operator, turn = ast.Mult() if symbol == "*" else ast.Div(), _soon(site, symbol, float(_LOG2E))
+        built = ast.BinOp(node, operator, ast.Constant(float(_LOG2E)))
+        change = site.change(ChangeKind.FACTOR, node, f"({text} {symbol} {_LOG2E})", says, turn, built, "log2(e)")
+        powers = (one for one in site.kernel.nodes if isinstance(one, ast.Call) and called(one).endswith("exp2"))
+        at = min((one.lineno for one in powers), default=0) if symbol == "*" else 0
+        yield replace(change, at=at, sentence=f"Line {at} {says[0]}") if at else change
 
 
 def _soon(site: ChangeSite, symbol: str, value: Any, turn: int = Turn.COMBINED) -> int:
