@@ -17,9 +17,7 @@ MOVED = (
 )  # fmt: skip
 """Operations that move elements and change none."""
 
-POINTED = frozenset(
-    {*MOVED, "tt.addptr", "tt.bitcast", "tt.make_tensor_descriptor"}
-)
+POINTED = frozenset({*MOVED, "tt.addptr", "tt.bitcast", "tt.make_tensor_descriptor"})
 """Operations whose pointer is one into what their first operand points into."""
 
 CONTROL = frozenset({"scf.for", "scf.while", "scf.if"})

@@ -184,10 +184,10 @@ def _places(shape: tuple[int, ...], generator: torch.Generator) -> tuple[torch.T
     return torch.arange(size).view(shape[-1:]), one
 
 
-def _anywhere(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Rows around 0, and rows so far below or above it that exponentials of what stands for -inf there show."""
-    _, level = _places(shape[:-1] + (3,) if shape else shape, generator)
-    return _normal(shape, dtype, generator) + (level - 1) * 256
+def _rows_apart(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Normal values, those of each row around -256, 0 or 256: no one number can stand for -inf in all of them."""
+    level = _ints(-1, 1, (*shape[:-1], *[1] * len(shape[-1:])), generator)
+    return _normal(shape, dtype, generator) + level * 256
 
 
 def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -197,14 +197,14 @@ def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Genera
 
 
 def _neg_inf_first(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    values = _anywhere(shape, dtype, generator)
+    values = _rows_apart(shape, dtype, generator)
     every, first = _places(shape, generator)  # the first that stays finite
     first.view(-1)[:1] = every.numel() - 1
     return values.masked_fill(every < first, -math.inf)
 
 
 def _neg_inf_runs(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    values = _anywhere(shape, dtype, generator)
+    values = _rows_apart(shape, dtype, generator)
     every, kept = _places(shape, generator)  # all but the run that this one is in
     return values.masked_fill(every // RUN != kept // RUN, -math.inf)
 

@@ -83,9 +83,7 @@ class Evidence:
         """What to call the drawn input at `position` of `specs`."""
         return self.specs[position].name or ("the input" if len(self.specs) == 1 else f"input {position + 1}")
 
-    def strides_of_others(
-        self, shape: Sequence[int], own: tuple[int, ...]
-    ) -> list[tuple[str, tuple[int, ...]]]:  # fmt: skip
+    def strides_of_others(self, shape: Sequence[int], own: tuple[int, ...]) -> list[tuple[str, tuple[int, ...]]]:
         """Strides other than a tensor's `own`, with whose they are: inputs', and those of a contiguous tensor."""
         found = [(self.name(place), one.stride) for place, one in enumerate(self.specs)]
         found.append(("a contiguous tensor", row_major(shape)))

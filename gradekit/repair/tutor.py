@@ -144,9 +144,8 @@ class Tutor:
         """What is told of a mend that is right where a check failed with another, which was right by chance: one that
         seemed right beside that, or is found for the failure."""
         for mend in itertools.chain(self._mending.beside[: Limit.SURVIVORS], self._found_for(failed)):
-            text = mend.applied(self._mending.text)
-            is_right = failed.again(self._texts.subject_of(text)) is None and tries.is_right(text)
-            if is_right and tries.holds(mend) is OtherChecks.ALL and not tries.is_no_repair(mend):
+            subject = self._texts.subject_of(mend.applied(self._mending.text))
+            if failed.again(subject) is None and tries.does_as_well(mend):
                 return self._told(mend, tries)
         return None
 

@@ -224,15 +224,11 @@ class CallTracer:
         self.recorder.input(tensor, upstream.storage)
         return tensor
 
-    def _begin(
-        self, args: Sequence[Argument], wanted: Sequence[int] = ()
-    ) -> tuple[list[torch.Tensor], list[Any]]:
+    def _begin(self, args: Sequence[Argument], wanted: Sequence[int] = ()) -> tuple[list[torch.Tensor], list[Any]]:
         self.recorder.begin()
         return self._given(args, wanted)
 
-    def _given(
-        self, args: Sequence[Argument], wanted: Sequence[int] = ()
-    ) -> tuple[list[torch.Tensor], list[Any]]:
+    def _given(self, args: Sequence[Argument], wanted: Sequence[int] = ()) -> tuple[list[torch.Tensor], list[Any]]:
         """The tensors among the arguments, which are inputs of the program, and all arguments."""
         values = make_arguments(args, wanted)
         inputs = []

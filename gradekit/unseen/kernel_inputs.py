@@ -171,7 +171,7 @@ class KernelInputs:
         yield from (call for turn in itertools.zip_longest(*each) for call in turn if call is not None)
 
     def loaded(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        """Calls with whole numbers in tensors at which the kernels turn."""
+        """Calls with integers in tensors at which comparisons of the kernels change."""
         return at_edges(draws, paths, [*self._texts.values()])
 
     def begun(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:

@@ -1,4 +1,4 @@
-"""Whole numbers in tensors at which kernels turn: lengths, positions and labels are compared with ends of tiles, as
+"""Integers in tensors at which a kernel's comparisons change: lengths, positions and labels meet ends of tiles, as
 sizes are."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OF_DTYPE = {"int32": "i32", "int64": "i64"}
 
 
 def at_edges(draws: Draws, paths: Sequence[Path], texts: Sequence[KernelText]) -> Iterator[FurtherCall]:
-    """Calls with numbers at which kernels turn, for each tensor of whole numbers that may hold any of its range: each
+    """Calls with values at which comparisons change, for each tensor of integers that may hold any of its range: each
     comparison with what is loaded goes both ways, and meets the last with which it is true. They are like the call with
     the widest range, and have the check's kinds of values in turn."""
     for tensor in _free(draws) if paths else ():
@@ -44,7 +44,7 @@ def at_edges(draws: Draws, paths: Sequence[Path], texts: Sequence[KernelText]) -
             kinds = {f"values {names}": options[(turn + turn // len(parts)) % len(options)]
                      for names, options in draws.values}  # fmt: skip
             kinds[f"values {tensor.name}"] = f"{CHOSEN}:cells:1:" + ";".join(map(str, some))
-            why = f"{tensor.name} has numbers at which the kernel turns"
+            why = f"{tensor.name} has values at which a comparison in the kernel changes"
             yield FurtherCall(made(draws, path.form, sizes, turn, kinds), why, told[some[0]], Purpose.BESIDE)
 
 
