@@ -20,6 +20,8 @@ Files = dict[str, tuple[int, int, int]]
 def watch(path: Path, words: Sequence[str], say: Callable[[str], None], *, terminal: bool) -> None:
     """Checks `path` with the options `words` now and after each change, until it is interrupted; `say` shows text."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # behind a shell; a check would ignore it from its start, too
+        signal.signal(signal.SIGINT, lambda number, frame: None)
     environment = {"GRADEKIT_SERVER": "1"} | os.environ  # whoever watches wants the next check to be ready
     with contextlib.suppress(KeyboardInterrupt):
         while True:

@@ -23,10 +23,10 @@ SLOW = "import time\ntime.sleep(600)\n"
 class Watch:
     """A running `gradekit watch`, and what it has said."""
 
-    def __init__(self, path: Path, environment: dict[str, str]) -> None:
+    def __init__(self, path: Path, environment: dict[str, str], before: Callable[[], object] | None = None) -> None:
         command = [sys.executable, "-P", "-u", "-m", "gradekit", "watch", str(path), "-a", "vector_add", "--quick"]
         self.process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=before
         )
         self.said = ""
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -90,7 +90,20 @@ def test_a_check_that_is_broken_off_says_nothing(environment: dict[str, str], tm
     assert watch.end() == 0
     said = watch.said.splitlines()
     begun = max(number for number, line in enumerate(said) if line.startswith("--- "))
-    assert all(line.startswith("--- ") for line in said[:begun] if line.strip())
+    assert [line for line in said[:begun] if line.strip() and not line.startswith("--- ")] == []
+
+
+def test_a_check_can_be_broken_off_where_the_watch_hears_no_interrupts(environment: dict[str, str], tmp_path: Path) -> None:
+    """As one that a shell's script has started behind it"""
+    file = tmp_path / "submission.py"
+    file.write_text(SLOW)
+    watch = Watch(file, environment, lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    checks = Path(f"/proc/{watch.process.pid}/task/{watch.process.pid}/children")
+    watch.until(lambda said: "--- " in said and bool(checks.read_text().split()))
+    status = Path(f"/proc/{checks.read_text().split()[0]}/status").read_text()
+    ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
+    assert not ignored & 1 << signal.SIGINT - 1
+    assert watch.end() == 0
 
 
 def test_a_server_that_watching_started_is_this_installations(environment: dict[str, str]) -> None:
