@@ -26,8 +26,9 @@ class Watch:
     def __init__(self, path: Path, environment: dict[str, str], before: Callable[[], object] | None = None) -> None:
         command = [sys.executable, "-P", "-u", "-m", "gradekit", "watch", str(path), "-a", "vector_add", "--quick"]
         self.process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=before
-        )
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            preexec_fn=before,  # noqa: PLW1509  # no other thread is here
+        )  # fmt: skip
         self.said = ""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
