@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from gradekit import reuse
 from gradekit.assignment import UsageError, course_file, course_setting, discover, folders, get, in_order
 from gradekit.authoring.commands import COMMANDS as AUTHORING
 from gradekit.batch.class_commands import COMMANDS as BATCH
@@ -175,9 +174,8 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 )  # fmt: skip
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: a GPU if there is one; cpu; cuda or cuda:1.")
 @click.option(
-    "-j", "--jobs", metavar="N", type=click.IntRange(1),
-    default=lambda: 1 if reuse.is_keeping() else usual_jobs(),  # other processes would keep nothing
-    help="Run checks in N processes at once; by default one for each core, at most 4, and one with a server.",
+    "-j", "--jobs", metavar="N", type=click.IntRange(1), default=usual_jobs,
+    help="Run checks in N processes at once; by default one for each core, at most 4.",
 )  # fmt: skip
 @click.option(
     "--server/--no-server", default=None, expose_value=False,

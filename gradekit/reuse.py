@@ -6,12 +6,20 @@ before it, after `keep_between_submissions`. Anywhere else every submission begi
 it caches of its own, which end with it. Records are the same either way (tests/batch/test_equal_records.py compares
 them); only the time differs.
 
-A cache is bounded, and evicts what was used longest ago: a process that stays must not grow.
+A cache is bounded, and evicts what was used longest ago: a process that stays must not grow. What a fork adds to them
+is handed on to the process that goes on.
 """
 
 import collections
 import contextlib
-from collections.abc import Callable, Iterator
+import gc
+import importlib
+import io
+import marshal
+import pickle
+import sys
+import types
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -30,7 +38,7 @@ class LruCache(Generic[K, V]):
         self, most: int = ENTRIES, weigh: Callable[[V], int] | None = None, largest: int | None = None
     ) -> None:
         self.most, self.largest = most, most if largest is None else largest
-        self.weight = 0
+        self.weight, self.is_of_small = 0, weigh is None
         self._weigh = weigh
         self._entries: collections.OrderedDict[K, tuple[V, int]] = collections.OrderedDict()
 
@@ -41,6 +49,10 @@ class LruCache(Generic[K, V]):
             return None
         self._entries.move_to_end(key)
         return entry[0]
+
+    def items(self) -> list[tuple[K, V]]:
+        """All entries, that used longest ago first."""
+        return [(key, value) for key, (value, _) in self._entries.items()]
 
     def put(self, key: K, value: V) -> None:
         """Set the value of `key`, and evict what was used longest ago; a value above `largest` is not stored."""
@@ -124,3 +136,62 @@ def kept(keeping: bool = True) -> Iterator[None]:
         yield
     finally:
         _in_use, _keeping = before
+
+
+# --- what a fork has learned, for the process that goes on ------------------------------------------------------------
+
+Known = dict[Shared[Any], set[Hashable]]
+_handed_on: list[bytes] = []
+
+
+def known() -> Known:
+    """The keys in all caches of small entries."""
+    caches = ((shared, cache) for shared, cache in _in_use.items() if isinstance(cache, LruCache) and cache.is_of_small)
+    return {shared: {key for key, _ in cache.items()} for shared, cache in caches}
+
+
+def learned(before: Known) -> bytes:
+    """What has come into these caches since they had the keys `before`, for `hand_on` in a process of which this one is
+    a fork. Tensors are left out: to make them anew costs about as much as to send them."""
+    places = {
+        shared: (module.__name__, name)
+        for module in [*sys.modules.values()] if getattr(module, "__name__", "").startswith("gradekit.")
+        for name, shared in vars(module).items() if isinstance(shared, Shared)
+    }  # fmt: skip
+    new = {}
+    for shared in known():
+        old = before.get(shared, set())
+        new[places[shared]] = _pickled([entry for entry in shared.current.items() if entry[0] not in old])
+    return pickle.dumps(new)
+
+
+def hand_on(data: bytes) -> None:
+    """Takes what a fork has `learned`, to be looked at by whoever calls `take_in`."""
+    _handed_on.append(data)
+
+
+def take_in() -> None:
+    """Puts what was handed on into the caches of this process, where it does not know better."""
+    gc.disable()  # many small objects, all of which stay
+    for data in _handed_on:
+        for (module, name), entries in pickle.loads(data).items():
+            cache = getattr(importlib.import_module(module), name).current
+            for key, value in pickle.loads(entries):
+                if cache.get(key) is None:
+                    cache.put(key, value)
+    _handed_on.clear()
+    gc.enable()
+
+
+class _Pickler(pickle.Pickler):
+    """Functions of an assignment are known by their code."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """As pickle asks."""
+        return (marshal.loads, (marshal.dumps(value),)) if isinstance(value, types.CodeType) else NotImplemented
+
+
+def _pickled(value: Any) -> bytes:
+    written = io.BytesIO()
+    _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(value)
+    return written.getvalue()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gradekit import doctor, reuse
+from gradekit import doctor
 from gradekit.assignment import UsageError
 from gradekit.cli import main
 from gradekit.course import verify
@@ -125,13 +125,11 @@ def test_check_means_this_folder_where_no_path_is_given(checked: list[Any]) -> N
     assert (path, id, options) == (Path("."), None, GradingOptions())
 
 
-def test_check_runs_in_a_process_for_each_core_and_in_one_with_a_server(checked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_runs_in_a_process_for_each_core(checked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(3)))
     monkeypatch.setattr("os.sysconf", lambda name: 1 << 20)
     run("check")
-    with reuse.kept():
-        run("check")
-    assert [options.jobs for _, _, options in checked] == [3, 1]
+    assert [options.jobs for _, _, options in checked] == [3]
 
 
 def test_the_files_are_written_beside_the_report(checked: list[Any], tmp_path: Path) -> None:

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from gradekit import reuse
+from gradekit.judge import compare, reference
+from gradekit.processes import ForkedProcess
 from gradekit.reuse import LruCache
+from tests.patience import GUARD
 
 
 def test_what_was_asked_for_longest_ago_makes_room() -> None:
@@ -56,3 +59,25 @@ def test_every_cache_that_outlives_a_submission_is_declared_in_one_way() -> None
     assert not [
         file for file in package.rglob("*.py") if re.search(r"^\w+.*= LruCache\(", file.read_text(), re.MULTILINE)
     ]
+
+
+def test_what_a_fork_has_learned_is_handed_on_but_not_over_what_is_known_better() -> None:
+    code = test_each_submission_begins_with_empty_caches.__code__
+    with reuse.kept():
+        compare._right.put("before", True)
+        before = reuse.known()
+
+        def learn(message: bytes) -> bytes:
+            reference._known.put((code, "asked"), (7, 1))
+            compare._right.put("here, too", False)
+            return reuse.learned(before)
+
+        fork = ForkedProcess(learn)
+        fork.ask(b".")
+        reuse.hand_on(fork.take(GUARD))
+        fork.end()
+        compare._right.put("here, too", True)
+        assert reference._known.get((code, "asked")) is None
+        reuse.take_in()
+        assert reference._known.get((code, "asked")) == (7, 1)
+        assert compare._right.get("here, too") is True

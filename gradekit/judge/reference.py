@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
+import secrets
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -222,15 +222,14 @@ def _references(key: Hashable | None, asked: Asked) -> tuple[Reference, ...]:
         again = functools.partial(_worked.current.get_or_make, key, work)
         return tuple(Reference(again, i, (number, i), asked) for i in range(count))
     answer = _worked.current.get_or_make(key, work)
-    number = next(_numbers)
+    number = secrets.randbits(96)
     _known.put(key, (number, len(answer)))
     return tuple(Reference(lambda: answer, i, (number, i), asked) for i in range(len(answer)))
 
 
 _worked = Shared(lambda: contents.TensorCache(lambda answer: [one for worked in answer for one in worked.tensors]))
 _known: SharedCache[Hashable, tuple[int, int]] = shared(1 << 14)
-"""Of each key that was asked: its number, which no other ever has, and how many results it has."""
-_numbers = itertools.count()
+"""Of each key that was asked: its number, which no other ever has, in no process, and how many results it has."""
 
 
 def _worked_out(asked: Asked) -> tuple[Worked, ...]:

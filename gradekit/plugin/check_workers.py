@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gradekit import reuse
 from gradekit.compat.hypothesis import strategies
 from gradekit.compat.pytest import run_quietly
 from gradekit.findings import Check, Outcome
@@ -38,10 +39,15 @@ class CheckWorker:
     def start(self, run: GradingRun) -> None:
         """Begins with the first check. Raises OSError or TraceError where there can be no such process."""
         self.subject.start()
-        self._fork = ForkedProcess(lambda message: self._answer(run, self.items[int(message)]))
+        before = reuse.known() if reuse.is_keeping() else None
+        self._fork = ForkedProcess(
+            lambda message: self._answer(run, self.items[int(message)]) if message else reuse.learned(before or {})
+        )
         self._left = list(self.items)
         for number in range(len(self.items)):
             self._fork.ask(str(number).encode())
+        if before is not None:
+            self._fork.ask(b"")
 
     def take(self) -> tuple[Check, bool]:
         """The next check, and whether it passed with nothing to tell. Raises OSError or EOFError without one."""
@@ -60,10 +66,13 @@ class CheckWorker:
         return self._passed.get(item)
 
     def close(self) -> None:
-        """Ends it."""
-        self._left.clear()
+        """Ends it; where everything has been taken from it, what it has learned is kept."""
         if self._fork is not None:
+            with contextlib.suppress(OSError, EOFError):
+                if reuse.is_keeping() and not self._left:
+                    reuse.hand_on(self._fork.take(Limit.WORKER_SECONDS))
             self._fork.end()
+        self._left.clear()
         self.subject.close()
 
     def _answer(self, run: GradingRun, item: pytest.Item) -> bytes:

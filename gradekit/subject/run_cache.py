@@ -19,7 +19,7 @@ from gradekit.engine.executor import RunResult
 from gradekit.judge.contents import Content, Results, TensorCache, content
 from gradekit.observations import Counters
 from gradekit.program import Program
-from gradekit.reuse import LruCache, Shared
+from gradekit.reuse import LruCache, Shared, SharedCache, shared
 from gradekit.subject import digest
 from gradekit.subject.call_spec import CallSpec
 from gradekit.wire import ForkedCache
@@ -43,8 +43,8 @@ def _made_by(record: RunResult, make: Callable[[], Sequence[Any]]) -> RunResult:
 class RunCache:
     """Records of runs that have shown nothing but results, by their keys; with `in_class`, those of all forks."""
 
-    def __init__(self) -> None:
-        self._entries: LruCache[bytes, RunResult] = LruCache()
+    def __init__(self, records: LruCache[bytes, RunResult] | None = None) -> None:
+        self._entries: LruCache[bytes, RunResult] = LruCache() if records is None else records
         self._results = TensorCache(lambda results: [one for one in results if isinstance(one, torch.Tensor)])
         self.in_class: ForkedCache | None = None
 
@@ -82,4 +82,5 @@ def uncached(run: RunResult, make: Callable[[], Sequence[Any]] | None = None) ->
     return _made_by(replace(run, results=_contents(run)), make or (lambda: run.results))
 
 
-runs = Shared(RunCache)  # the cache in use now
+_records: SharedCache[bytes, RunResult] = shared()
+runs = Shared(lambda: RunCache(_records.current))  # the cache in use now

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gradekit import reuse
 from gradekit.assignment import Assignment
 from gradekit.findings import Outcome, Report
 from gradekit.plugin.profiles import Limit
@@ -71,6 +72,20 @@ def test_a_check_of_memory_answers_for_the_calls_of_all_processes(assignment: Ma
     report, _ = graded(made, submitted(beyond), jobs=2)
     assert {check.id: check.outcome for check in report.checks}["test_memory"] is Outcome.FAILED
     assert told(report) == told(graded(made, submitted(beyond), jobs=1)[0])
+
+
+def test_a_second_run_learns_nothing_that_a_process_of_the_first_knew(assignment: Make, submitted: Write) -> None:
+    made, path = assignment(checks()), submitted(RIGHT)
+    with reuse.kept():
+        first, where = graded(made, path, jobs=2)
+        here = reuse.known()
+        reuse.take_in()
+        known = reuse.known()
+        second, _ = graded(made, path, jobs=2)
+        reuse.take_in()
+        assert "elsewhere" in where.values() and known != here
+        assert reuse.known() == known
+        assert to_dict(second)["checks"] == to_dict(first)["checks"]
 
 
 def test_checks_of_a_process_that_dies_run_here(assignment: Make, submitted: Write) -> None:
