@@ -166,6 +166,13 @@ class HostWalk(Walk):
         else:
             raise NotWalked("an assignment to something else")
 
+    def _expr(self, node: ast.Expr, names: Names) -> None:
+        """A call for its own sake of what is neither torch nor Triton, as of a logger, changes nothing here."""
+        of = called(node.value).partition(".")[0]
+        known = names.get(of, Dotted(of))
+        if not of or not isinstance(known, Dotted) or known.path.startswith(("torch", "triton")):
+            super()._expr(node, names)
+
     def _with(self, node: ast.With, names: Names) -> None:
         self.body(node.body, names)
 
@@ -303,10 +310,10 @@ class HostWalk(Walk):
             return None
         if isinstance(of, HostObject) and name in ("mark_non_differentiable", "set_materialize_grads", "mark_dirty"):
             return None
-        if isinstance(of, list) and name == "append":
-            return of.append(*args)
-        if isinstance(of, torch.Size) and name == "numel":
-            return of.numel()
+        if isinstance(of, list) and name in ("append", "extend", "insert", "pop", "reverse"):
+            return getattr(of, name)(*args)
+        if isinstance(of, (torch.Size, int)) and name in ("numel", "bit_length"):
+            return getattr(of, name)()
         return self.called_with(self.attribute_of(of, name), args, given)
 
     def _of_tensor(self, of: Tensor, name: str, args: list[Any], given: dict[str, Any]) -> Any:
@@ -351,7 +358,7 @@ class HostWalk(Walk):
 
     def _applied(self, function: Differentiable, args: Sequence[Any]) -> Any:
         if function.backward is None:
-            return self._inside(function.forward, args, {})
+            return self.forward(function, HostObject({}), args)
         return _Walked.apply(self, function, *args)
 
     def forward(self, function: Differentiable, context: HostObject, args: Sequence[Any]) -> Any:
@@ -389,7 +396,7 @@ class _Walked(torch.autograd.Function):
 def _function_of(of: HostClass) -> Differentiable:
     """A torch.autograd.Function, from the class that has its passes."""
     setup = of.names.get("setup_context")
-    return Differentiable(of.names["forward"], of.names["backward"], setup, takes_context=setup is None)
+    return Differentiable(of.names["forward"], of.names.get("backward"), setup, takes_context=setup is None)
 
 
 # --- the launches that it makes: their kernels are walked too, once for equal arguments -------------------------------

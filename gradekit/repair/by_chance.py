@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -29,15 +30,28 @@ _LARGE = 2 * math.log(torch.finfo(torch.float32).max)
 def chosen_by(mend: Mend, text: str) -> set[int]:
     """The numbers that host code gives those constants of a kernel which a mend puts in: the width of a tile, say, that
     may as well be another."""
-    draft, words = draft_of(text), lambda part: Counter(re.findall(r"\w+", part))
-    old = lambda one: text.encode("utf-8")[one.start : one.end].decode("utf-8")
-    new = {name for one in mend.edits for name in words(one.new) - words(old(one))}
+    draft, new = draft_of(text), _put_in(mend, text)
     launches = [one for one in draft.launches if one.kernel.name == mend.kernel] if draft is not None else []
     given = [one.given.get(name) for one in launches for name in new & {*one.kernel.constexprs}]
     names = {one.id for one in given if isinstance(one, ast.Name)}
     every = ast.walk(draft.source.tree) if draft is not None else ()
     given += [one.value for one in every if isinstance(one, ast.Assign) and target_of(one) in names]
     return {one.value for one in given if isinstance(one, ast.Constant) and type(one.value) is int and one.value > 2}
+
+
+def _put_in(mend: Mend, text: str) -> set[str]:
+    """The words that a mend puts in."""
+    words, data = lambda part: Counter(re.findall(r"\w+", part)), text.encode("utf-8")
+    return {word for one in mend.edits for word in words(one.new) - words(data[one.start : one.end].decode("utf-8"))}
+
+
+def with_one(mend: Mend, text: str) -> list[str]:
+    """The texts after a mend with 1 in the place of a name of the kernel that it puts in."""
+    draft = draft_of(text)
+    kernels = draft.kernels if draft is not None else ()
+    params = {name for one in kernels if one.name == mend.kernel for name in one.params}
+    as_one = lambda name: [replace(one, new=re.sub(rf"(?<![\w.]){name}\b", "1", one.new)) for one in mend.edits]
+    return [replace(mend, edits=tuple(as_one(name))).applied(text) for name in _put_in(mend, text) & params]
 
 
 def with_another(text: str, number: int) -> str:

@@ -4,8 +4,8 @@ ends early, or because work is repeated or wasted; it then hides the mistake, an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 
 import torch
 from torch import Tensor
@@ -54,13 +54,21 @@ class Effort:
             self.unread += int((~torch.isin(once[1][storage], once[0][storage])).sum())
 
 
-def hides_mistake(before: Effort, after: Effort, but: Collection[int]) -> bool:
-    """Whether an edit that makes results right only hides the mistake, by what kernels did before it and do after it,
-    `but` for these lines, which it changes: a loop has one step at most in each program that had several, a line stores
-    nothing any more, one program is left of several, what is stored nobody loads, or the same elements are stored or
-    loaded once more. Calls that did not end tell nothing."""
-    if before.runs != after.runs:
-        return False
+def _together(every: Iterable[Effort]) -> Effort:
+    found = Effort()
+    for one, name in ((one, each.name) for one in every for each in fields(Effort)):
+        ours, theirs = getattr(found, name), getattr(one, name)
+        setattr(found, name, ours + theirs if isinstance(ours, int) else ours | theirs)
+    return found
+
+
+def hides_mistake(each: Sequence[tuple[Effort, Effort]], but: Collection[int]) -> bool:
+    """Whether an edit that makes results right only hides the mistake, by what kernels did before it and do after it in
+    each of some examples, `but` for these lines, which it changes: a loop has one step at most in each program that had
+    several, a line stores nothing any more, one program is left of several, what is stored nobody loads, or the same
+    elements are stored or loaded once more. Examples that came to no end tell nothing."""
+    ended = [pair for pair in each if pair[0].runs == pair[1].runs]
+    before, after = (_together(pair[place] for pair in ended) for place in (0, 1))
     turns = ((line, most) for line, most in before.turns.items() if line not in but)
     stores, loads = after.stored / max(before.stored, 1), after.loaded / max(before.loaded, 1)
     is_once = before.loaded <= MORE_LOADS * before.loaded_once  # each element, about

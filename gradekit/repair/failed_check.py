@@ -120,8 +120,9 @@ def unlike(examples: Sequence[Example], most: int, seen: Iterable[Hashable] = ()
 
 
 def is_too_long(error: BaseException | None) -> bool:
-    """Whether an example takes more work than a try may use; the submission itself may use more."""
-    return getattr(error, "cause", None) is Cause.BUDGET_EXCEEDED
+    """Whether an example takes more work than a try may use, and nothing went wrong in memory before; the submission
+    itself may use more."""
+    return getattr(error, "told", getattr(error, "cause", None)) is Cause.BUDGET_EXCEEDED
 
 
 def _launches(call: Any, kernel: str) -> bool:

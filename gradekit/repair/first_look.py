@@ -145,7 +145,7 @@ class FirstLook:
 
     def _is_suspect(self, change: Change, source: ParsedSource) -> bool:
         mend = mend_of(change, source)
-        return mend is not None and self._tries.hides_mistake(mend.applied(self._tries.text))
+        return mend is not None and self._tries.is_no_repair(mend)
 
     def _confirmed(self, change: Change, source: ParsedSource) -> int | None:
         """How many other examples are right with a change, by walks; see `other_checks.confirmed`."""

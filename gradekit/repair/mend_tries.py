@@ -15,7 +15,7 @@ from gradekit.findings import Kind
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
-from gradekit.repair.by_chance import breaks, chosen_by, with_another
+from gradekit.repair.by_chance import breaks, chosen_by, with_another, with_one
 from gradekit.repair.clues import clues_of
 from gradekit.repair.effort import hides_mistake
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long, unlike
@@ -80,17 +80,32 @@ class MendTries:
         found = self._first(text, [*wrong, *unlike(unknown, Limit.RUN_OF_OTHERS)], lambda error: True)
         return found.check if found is not None else None
 
-    def makes_a_check_right(self, text: str, checks: Collection[str]) -> bool:
+    def makes_a_check_right(self, text: str, checks: Iterable[str]) -> bool:
         """Whether all planned examples of one of some checks are right with a text, several of which are wrong with the
-        text as it is."""
-        for check in checks:
-            mine = [one for one in self.texts.every if one.check == check]
-            known = [one for one in mine if isinstance(self._walked(self.text, one), Failure)]
-            few = mine if len(known) < 2 else ()
-            wrong = [*known, *(one for one in unlike(few, Limit.RUN_FURTHER) if self.texts.before(one) is not None)]
-            if len({*wrong}) > 1 and self.wrong_in(text, {check}) is None:
+        text as it is; or most of those that are, and many, where what was right stays so."""
+        for key in ((self.text, text, check) for check in checks):
+            if key not in self.texts.made_right:
+                self.texts.made_right[key] = self._is_made_right(text, key[2])
+            if self.texts.made_right[key]:
                 return True
         return False
+
+    def _is_made_right(self, text: str, check: str) -> bool:
+        mine = [one for one in self.texts.every if one.check == check]
+        known = [one for one in mine if isinstance(self._walked(self.text, one), Failure)]
+        left = [one for one in mine if isinstance(self._walked(text, one), Failure)] if known else []
+        if left:
+            return len(known) - len(left) >= max(Limit.RUN_FURTHER, len(left)) and {*left} <= {*known}
+        few = mine if len(known) < 2 else ()
+        wrong = [*known, *(one for one in unlike(few, Limit.RUN_FURTHER) if self.texts.before(one) is not None)]
+        return len({*wrong}) > 1 and self.wrong_in(text, {check}) is None
+
+    def helps(self, text: str) -> bool:
+        """Whether all that is tried is right with a text, or the failing example and most of the others."""
+        example, is_own = self.check.example, {self.check.name}
+        return self.is_right(text) or (
+            example is not None and self._is_right_at(example, text) and self.makes_a_check_right(text, is_own)
+        )
 
     def _walked(self, text: str, example: Example) -> BaseException | None:
         """What a walk says of an example with a text; NotWalked where that tells nothing, as of memory."""
@@ -107,7 +122,8 @@ class MendTries:
             error = example.run(subject)
             if is_too_long(error):
                 continue
-            if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
+            call = subject.calls[-1] if subject.calls else None
+            if isinstance(error, Failure) and call is not None and (error.seen or call.observation is not None):
                 failed = self._failed_in(example, error, subject)
                 found = failed if found is None or error.comparison is not None else found
                 if tells(error):
@@ -239,13 +255,13 @@ class MendTries:
 
     def is_by_chance(self, mend: Mend) -> bool:
         """Whether a mend makes examples right by chance: a call goes wrong with larger inputs, or with another width of
-        a tile that it puts in, where the text as it is does not."""
+        a tile that it puts in, where the text as it is does not; or a number does as well as a name that it puts in."""
         text, seen = mend.applied(self.text), self._call.observation
         if text not in self._looked_at and text not in self.texts.by_chance and seen is not None:
             self._looked_at.add(text)
             with survived("The look for what is so by chance"):
                 depends = any(self._depends_on(number, text) for number in chosen_by(mend, self.text))
-                if depends or breaks(self._call, seen.program, self.text, text):
+                if depends or breaks(self._call, seen.program, self.text, text) or self._is_a_number(mend):
                     self.texts.by_chance.add(text)
         return text in self.texts.by_chance
 
@@ -260,8 +276,8 @@ class MendTries:
                 examples = [self.check.example] if alone else self._telling
                 lines = enumerate(zip(self.text.splitlines(), text.splitlines(), strict=False), 1)
                 changed = [line for line, (one, other) in lines if one != other][:2]
-                before, after = self.texts.effort(self.text, examples), self.texts.effort(text, examples)
-                self.texts.hidden[key] = hides_mistake(before, after, changed if len(changed) == 1 else ())
+                each = [(self.texts.effort(self.text, one), self.texts.effort(text, one)) for one in examples]
+                self.texts.hidden[key] = hides_mistake(each, changed if len(changed) == 1 else ())
         return self.texts.hidden.get(key, False)
 
     @cached_property
@@ -279,7 +295,7 @@ class MendTries:
 
     def loads(self, text: str) -> int:
         """How many elements kernels load with a text, in the failing example and the largest of its check."""
-        return self.texts.effort(text, self._own).loaded
+        return sum(self.texts.effort(text, one).loaded for one in self._own)
 
     def _depends_on(self, number: int, text: str) -> bool:
         """Whether examples that are right with a text are wrong where host code has another number, and those that are
@@ -303,14 +319,27 @@ class MendTries:
             error = example.run(self.subject_of(text))
         return error is None
 
+    def _is_a_number(self, mend: Mend) -> bool:
+        """Whether 1 in the place of a name that a mend puts in makes right what the mend makes right: a name that is 1
+        there by chance may stand for any other."""
+        text, rivals = mend.applied(self.text), with_one(mend, self.text)
+        few = self._smallest(2 * Limit.SHOWN) if rivals else ()
+        wrong = [one for one in few if isinstance(self._walked(self.text, one), Failure)]
+        helped = [one for one in wrong if self._walked(text, one) is None]
+        return helped != [] and any(all(self._walked(rival, one) is None for one in helped) for rival in rivals)
+
     def mended(self, text: str, most: int) -> int:
-        """How many examples a text makes right, at a walk: of the smallest of each check in turn, its own first."""
-        walked, of_each = self.walked_examples(text), dict[str, list[Example]]({self.check.name: []})
-        for one in self.texts.planned:
+        """How many of the smallest examples a text makes right, at a walk."""
+        return sum(self._walked(text, one) is None for one in self._smallest(most))
+
+    def _smallest(self, most: int) -> list[Example]:
+        """The smallest examples of checks of results: half of them its own, then those of each in turn."""
+        of_each = dict[str, list[Example]]()
+        for one in (one for one in self.texts.planned if one.compares):
             of_each.setdefault(one.check, []).append(one)
+        own = of_each.get(self.check.name, [])[: most // 2]
         in_turn = (one for turn in itertools.zip_longest(*of_each.values()) for one in turn if one is not None)
-        smallest = itertools.islice((one for one in in_turn if one.compares), most)
-        return sum(walked.error(one) is None for one in smallest) if walked is not None else 0
+        return [*itertools.islice(dict.fromkeys([*own, *in_turn]), most)]
 
     @cached_property
     def _further(self) -> list[Example]:

@@ -99,9 +99,8 @@ class Screen:
             kept_back = reserve if is_last or not others else self._work.left // 2
             found += (new := self._found(walked[0], mine, turns, max(reserve, kept_back), of_indices))
             kept = self._held([*kept, *new], also, next_ones, confirmed)
-            if any(one.change.kind in LIKELY and not is_suspect(one.change) for one in kept[: Limit.SURVIVORS]):
-                break
-            if kept and self._are_confirmed:
+            likely = [one.change for one in kept if self._are_confirmed or one.change.kind in LIKELY]
+            if not all(map(is_suspect, likely[: Limit.SURVIVORS])):
                 break
         if not found and telling is not walked[0]:  # of few elements, much comes near by chance
             self._better = [one for one in self._better if one[0] <= 0]

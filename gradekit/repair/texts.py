@@ -40,6 +40,7 @@ class Texts:
     anew: Callable[[Subject], FailedCheck | None] = lambda subject: None
     by_chance: set[str] = field(default_factory=set)  # those that a mend has made right by chance alone
     hidden: dict[tuple[str, str, bool], bool] = field(default_factory=dict)  # whether a mistake is, by the texts
+    made_right: dict[tuple[str, str, str], bool] = field(default_factory=dict)  # whether a check is, by the texts
     walked: dict[Hashable, WalkedExamples] = field(default_factory=dict)  # for all checks
     _tried: Subject | None = None
     _screens: dict[str, Screen] = field(default_factory=dict)
@@ -83,16 +84,15 @@ class Texts:
         seen = {trait for one in tried for trait in one.traits}
         return list(unlike([one for one in self.planned if one.compares and one not in tried], Limit.FURTHER, seen))
 
-    def effort(self, text: str, examples: Sequence[Example]) -> Effort:
-        """What kernels do in examples with a text."""
-        if (key := (text, *examples)) not in self._efforts:
+    def effort(self, text: str, example: Example) -> Effort:
+        """What kernels do in an example with a text."""
+        if (key := (text, example)) not in self._efforts:
             subject, found = self.subject_of(text), Effort()
-            for one in examples:
-                subject.forget_calls()
-                one.run(subject)
-                for call in subject.calls:
-                    if call.observation is not None:
-                        found.add(call.observation.program, as_called(call).tensors, self.assignment.allow)
+            subject.forget_calls()
+            example.run(subject)
+            for call in subject.calls:
+                if call.observation is not None:
+                    found.add(call.observation.program, as_called(call).tensors, self.assignment.allow)
             self._efforts[key] = found
         return self._efforts[key]
 

@@ -79,7 +79,10 @@ class Tutor:
         after = {mend: self._after(mend, said) for mend in mends}
         best = max(reversed(mends), key=lambda mend: _made_right(after[mend]))  # told where those before did not do
         tries = self._tries(next(check for check, mend in said if mend == best))
-        if not _all_right(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
+        both = self._joined(best, after, tries) if not _all_right(after[best]) else None
+        if both is None and not _all_right(after[best]) and self._of_two(tries, [best]):
+            both = self._mending.told_first
+        if both is not None:
             after[both] = self._after(both, said)
             best = max(best, both, key=lambda mend: _made_right(after[mend]))
         for check, mend in ((check, mend) for check, mend in said if mend != best and check.name in after[best]):
@@ -87,6 +90,9 @@ class Tutor:
             if after[best][check.name] is None and is_better and (told := self._in_its_place(check, best)):
                 found |= told
                 self._said[check.name] = check, best
+            elif mend is not None and mend.line == best.line:  # what is told of one place is told once
+                found[check.name] = None
+                self._said[check.name] = check, None
         is_wrong = lambda error: isinstance(error, Failure) and not is_too_long(error)
         wrong = [check for check, mend in said if mend is None and is_wrong(after[best].get(check.name))]
         found |= _of_large(wrong, lambda check: self._of_two(self._tries(check), [best]))
@@ -95,6 +101,21 @@ class Tutor:
             said_of_it = None if LOOK in best.hint else self._with_this_left(best, after[best][left[0].name], tries)
             found |= {check.name: said_of_it for check, mend in said if mend == best}
         return {**found, **(self._anew(best) if _all_right(after[best]) else {})}
+
+    def _joined(
+        self, best: Mend, after: Mapping[Mend, Mapping[str, BaseException | None]], tries: MendTries
+    ) -> Mend | None:
+        """Two mends that checks have shown, as one with which more checks are right than with either."""
+        mending, most = self._mending, max(map(_made_right, after.values()))
+        others = [one for one in {**after, **dict.fromkeys(mending.in_part)} if LOOK not in best.hint + one.hint]
+        for other in [one for one in others if one.line != best.line and _are_apart(best, one)][: Limit.SURVIVORS]:
+            both = replace(of_both(best, other), edits=(*best.edits, *other.edits))
+            text, found = both.applied(mending.text), self._after(both, self._said.values())
+            if _made_right(found) > most and not tries.hides_mistake(text):
+                proof = RIGHT if _all_right(found) else RIGHT_IN_PART
+                mending.remember(both, diagnosis_of(both, mending.text, text, tries.clues, proof))
+                return both
+        return None
 
     def _of_open(self) -> dict[str, Diagnosis]:
         """What is said of checks that no single mend makes right; of large calls, where no other check has one."""
@@ -211,7 +232,7 @@ class Tutor:
         if tries.check.kind is Kind.MEMORY:  # which is looked at last, and may be all that an edit makes right
             seen = (mend for one, *_ in self._open.values() for mend in one.in_part)
             halves = list(dict.fromkeys([*halves, *seen]))[: 2 * Limit.HALVES]
-        for half in (half for half in halves if LOOK not in half.hint and tries.is_right(half.applied(tries.text))):
+        for half in (half for half in halves if LOOK not in half.hint and tries.helps(half.applied(tries.text))):
             if tries.holds(half) is not OtherChecks.NOT and not tries.is_no_repair(half):
                 self._mending.in_part.add(half)
                 if (told := self._with_numbers(tries, half, is_half=True)) is not None:
@@ -363,6 +384,12 @@ def without(half: Mend, other: Mend, text: str) -> Mend | None:
         shift = sum(by for _, end, by in placed if end <= edit.start)
         moved.append(replace(edit, start=edit.start - shift, end=edit.end - shift))
     return replace(other, edits=tuple(moved))
+
+
+def _are_apart(one: Mend, other: Mend) -> bool:
+    """Whether two mends of a text change other places of it."""
+    pairs = itertools.product(one.edits, other.edits)
+    return all(edit.end <= new.start or new.end <= edit.start for edit, new in pairs)
 
 
 def _placed(half: Mend, text: str) -> Iterator[tuple[int, int, int]]:

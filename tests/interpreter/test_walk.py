@@ -140,6 +140,14 @@ def test_host_code_may_have_classes_of_its_own(text: str, value: int) -> None:
     assert returned(host_walk(), text, n=4) == value
 
 
+def test_what_a_logger_is_told_changes_nothing_and_what_torch_is_told_may() -> None:
+    assert returned(host_walk(), "log.debug('%s', n)\nprint(n)\nreturn n.bit_length()", n=4) == 3
+    with pytest.raises(NotWalked):
+        returned(host_walk(), "torch.manual_seed(n)\nreturn n", n=4)
+    with pytest.raises(NotWalked):
+        returned(host_walk(), "return log.level(n)", n=4)
+
+
 @pytest.mark.parametrize("text", ["return Plan()", "return Plan(n).other", "return Plan(n).tiles(1)"])
 def test_what_a_class_does_not_have_is_no_value(text: str) -> None:
     with pytest.raises((NotWalked, KeyError)):

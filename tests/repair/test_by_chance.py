@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.repair.by_chance import chosen_by, with_another
+from gradekit.repair.by_chance import chosen_by, with_another, with_one
 from gradekit.repair.mend import Family, Mend
 from gradekit.submission.parsed_source import Edit
 from tests.graded import failed_checks
@@ -45,3 +45,11 @@ def test_what_a_kernel_may_choose_is_varied_where_an_edit_puts_it_in() -> None:
     mend = Mend(Family.FORMULA, 1, 15, (Edit(at, at + 7, "offsets + BLOCK", ""),), "", "", kernel="dropout_kernel")
     assert chosen_by(mend, source) == {512}
     assert "triton.cdiv(n, 32)" in (other := with_another(source, 512)) and "BLOCK=32" in other
+
+
+def test_a_number_stands_for_a_name_that_an_edit_puts_in_and_for_no_other() -> None:
+    source = text("solutions/dropout/right_tutorial.py")
+    at = source.index("offsets < n")
+    mend = Mend(Family.FORMULA, 1, 15, (Edit(at, at + 11, "offsets + seed < n", ""),), "", "", kernel="dropout_kernel")
+    assert ["offsets + 1 < n" in one and "tl.rand(seed" in one for one in with_one(mend, source)] == [True]
+    assert with_one(Mend(Family.FORMULA, 1, 15, (Edit(at, at + 11, "offsets <= n", ""),), "", "", kernel="dropout_kernel"), source) == []
