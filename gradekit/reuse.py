@@ -161,7 +161,8 @@ def learned(before: Known) -> bytes:
     new = {}
     for shared in known():
         old = before.get(shared, set())
-        new[places[shared]] = _pickled([entry for entry in shared.current.items() if entry[0] not in old])
+        entries = [entry for entry in shared.current.items() if entry[0] not in old]
+        new[places[shared]] = _pickled(entries) or _pickled([entry for entry in entries if _pickled(entry)])
     return pickle.dumps(new)
 
 
@@ -184,14 +185,23 @@ def take_in() -> None:
 
 
 class _Pickler(pickle.Pickler):
-    """Functions of an assignment are known by their code."""
+    """A function is known by its code where that is asked for, and by its name else; not one of an assignment's tests,
+    which are forgotten when they have run."""
 
     def reducer_override(self, value: Any) -> Any:
-        """As pickle asks."""
-        return (marshal.loads, (marshal.dumps(value),)) if isinstance(value, types.CodeType) else NotImplemented
+        """As pickle asks. Raises PicklingError."""
+        if isinstance(value, types.CodeType):
+            return marshal.loads, (marshal.dumps(value),)
+        if isinstance(value, (types.FunctionType, type)) and value.__module__.rpartition(".")[2].startswith("test_"):
+            raise pickle.PicklingError(f"{value.__qualname__} is one of tests")
+        return NotImplemented
 
 
 def _pickled(value: Any) -> bytes:
+    """Nothing where it cannot be handed on."""
     written = io.BytesIO()
-    _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(value)
+    try:
+        _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(value)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return b""
     return written.getvalue()

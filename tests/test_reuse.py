@@ -61,7 +61,7 @@ def test_every_cache_that_outlives_a_submission_is_declared_in_one_way() -> None
     ]
 
 
-def test_what_a_fork_has_learned_is_handed_on_but_not_over_what_is_known_better() -> None:
+def test_what_a_fork_has_learned_is_handed_on_but_for_tests_and_what_is_known_better() -> None:
     code = test_each_submission_begins_with_empty_caches.__code__
     with reuse.kept():
         compare._right.put("before", True)
@@ -70,6 +70,7 @@ def test_what_a_fork_has_learned_is_handed_on_but_not_over_what_is_known_better(
         def learn(message: bytes) -> bytes:
             reference._known.put((code, "asked"), (7, 1))
             compare._right.put("here, too", False)
+            compare._right.put(test_each_submission_begins_with_empty_caches, True)
             return reuse.learned(before)
 
         fork = ForkedProcess(learn)
@@ -81,3 +82,4 @@ def test_what_a_fork_has_learned_is_handed_on_but_not_over_what_is_known_better(
         reuse.take_in()
         assert reference._known.get((code, "asked")) == (7, 1)
         assert compare._right.get("here, too") is True
+        assert compare._right.get(test_each_submission_begins_with_empty_caches) is None
