@@ -144,8 +144,8 @@ def _is_tile(op: Op) -> bool:
 
 
 def _is_masked(op: Op) -> bool:
-    """A bounds check of a block pointer is a mask. That of an atomic is there, written or not: only the text tells."""
-    return bool(op.attributes.get("boundaryCheck") or op.name != _ATOMIC and mask_of(op))
+    """That of an atomic is there, written or not: only the text tells."""
+    return bool(op.name != _ATOMIC and mask_of(op))
 
 
 def _written(finding: Finding, kind: str, text: str) -> Sequence[PointerAccess]:

@@ -1,7 +1,7 @@
 """Diagnoses that rest on the wrong result itself: a hypothesis about the bug must reproduce it element by element."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,55 +10,7 @@ from gradekit.findings import Cause
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, Evidence, explained, factors_of, same
-
-
-def ignores_strides(evidence: Evidence) -> Diagnosis | None:
-    """The result is exactly what comes of reading one input, or several, with other strides than their own."""
-    comparison = evidence.comparison
-    if comparison is None or len(evidence.specs) != len(comparison.reference.inputs):
-        return None
-    if any(spec.view(0).fold for spec in evidence.specs):  # no memory holds what lies between its elements
-        return None
-    for strides, as_if in _stride_hypotheses(evidence):
-        others = list(comparison.reference.inputs)
-        for position, stride in strides.items():
-            others[position] = _misread(evidence.specs[position], stride)
-        elements = explained(comparison, others)
-        if elements is not None and elements > 1:
-            names = " and ".join(map(evidence.name, strides))
-            spec = evidence.specs[first := min(strides)]
-            sentence = (
-                f"The result is what comes of reading {names} {as_if}, but the strides of {evidence.name(first)} are "
-                f"{spec.stride} for shape {list(spec.shape)}."
-            )
-            return Diagnosis(Cause.IGNORES_STRIDES, sentence, input=first)
-    return None
-
-
-def _stride_hypotheses(evidence: Evidence) -> Iterator[tuple[dict[int, tuple[int, ...]], str]]:
-    """The strides that inputs may have been read with, the lesser reproach first: one that is ignored of one input, all
-    of one, of several, and those of another input in their place; and how that is said."""
-    specs = dict(enumerate(evidence.specs))
-    strided = [p for p, s in specs.items() if not s.is_contiguous]
-    groups = [[p] for p in strided] + ([strided] if len(strided) > 1 else [])
-    last, every = "as if neighbours in a row were neighbours in memory", "as if contiguous"
-    yield from (({p: (*specs[p].stride[:-1], 1) for p in group}, last) for group in groups)
-    yield from (({p: row_major(specs[p].shape) for p in group}, every) for group in groups)
-    for position, one in specs.items():
-        alike = [p for p, s in specs.items() if len(s.stride) == len(one.stride) and s.stride != one.stride]
-        for group in [[p] for p in alike] + ([alike] if len(alike) > 1 else []):
-            yield dict.fromkeys(group, one.stride), f"with the strides of {evidence.name(position)}"
-
-
-def _misread(spec: Input, stride: tuple[int, ...]) -> torch.Tensor:
-    """The tensor as a kernel sees it that reads it with other strides; NaN past its end."""
-    wrong = Input(spec.dtype, spec.shape, stride, spec.offset)
-    tensor = spec.tensor()
-    nothing = math.nan if tensor.is_floating_point() else -1  # all bits set, as memory that nobody has written
-    storage = torch.full((max(wrong.storage_size, spec.storage_size),), nothing, dtype=tensor.dtype)
-    storage[: spec.storage_size] = tensor.as_strided((spec.storage_size,), (1,), 0)
-    return storage.as_strided(spec.shape, stride, spec.offset)
+from gradekit.judge.evidence import Diagnosis, Evidence, factors_of, same
 
 
 def result_strides(evidence: Evidence) -> Diagnosis | None:

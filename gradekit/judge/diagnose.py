@@ -14,7 +14,7 @@ from gradekit.judge.evidence import Diagnosis, Evidence, results_of
 from gradekit.judge.failure import Failure
 
 RULES = (
-    by_value.ignores_strides, by_value.result_strides, by_finding.other_strides, by_finding.wrapped,
+    by_value.result_strides, by_finding.other_strides, by_finding.wrapped,
     by_finding.unset_memory, by_finding.missing_mask, by_finding.unwritten, by_value.all_zeros,
     by_value.integers_as_floats, by_value.off_by_a_factor, by_text.never_used,
 )  # fmt: skip

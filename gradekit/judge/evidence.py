@@ -13,7 +13,6 @@ from gradekit.engine.ttir import Op, TTIRError
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
-from gradekit.inputs.value_kinds import poison
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
@@ -137,27 +136,3 @@ def factors_of(comparison: Comparison, along: int | None = None) -> torch.Tensor
     fits = (value - factors * exact).abs() <= 2 * factors.abs().clamp(min=1) * allowance
     is_off = (value - exact).abs() > 10 * allowance  # by more than rounding may be
     return factors.flatten() if bool(fits.all() & tells_much.all() & is_off.any() & factors.all()) else None
-
-
-def explained(comparison: Comparison, others: Sequence[torch.Tensor]) -> int | None:
-    """How many clearly wrong elements are right if the inputs were `others`; None unless that explains all elements.
-
-    Where `others` have more columns, only the first of the result's columns count.
-
-    The allowance belongs to the true inputs, and another result may have its cancelling sums elsewhere: so an element
-    may be off by the mean allowance, and is clearly wrong only if it was off by 5 times that, and 10 times what it is.
-    """
-    whole = (one for one in others if not one.is_floating_point() and one.dtype != torch.bool)
-    if any(bool((one == poison(one.dtype)).any()) for one in whole):
-        return None  # as a size or an index, it would take all memory
-    try:
-        exact = comparison.reference.again(others).double()
-    except (RuntimeError, ValueError, IndexError):  # the reference does not take such inputs
-        return None
-    value, right = comparison.value.double(), comparison.reference.exact.double()
-    allowance = 2 * comparison.reference.allowance.clamp(min=float(comparison.reference.allowance.mean()))
-    exact = exact[..., : value.shape[-1]] if value.dim() and exact.dim() == value.dim() else exact
-    if exact.shape != value.shape or not bool(same(value, exact, allowance).all()):
-        return None
-    now = (value - exact).abs().clamp(min=allowance / 4)
-    return int((comparison.wrong & exact.isfinite() & ~same(value, right, 10 * now)).sum())

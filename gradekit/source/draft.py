@@ -112,12 +112,6 @@ def loads_by_pointer(text: str) -> dict[str, tuple[int, ...]]:
     return {k.name: tuple(k.first_loads.get(p, 0) for p in k.params if p in k.pointers) for k in _clear_kernels(text)}
 
 
-def grid_lines(text: str) -> dict[int, int]:
-    """For the line of each launch in a source, the line where its grid is written; nothing of what is not Python."""
-    draft = draft_of(text)
-    return {launch.call.lineno: draft.grid_of(launch).lineno for launch in draft.launches} if draft is not None else {}
-
-
 @lru_cache(maxsize=1)
 def draft_of(text: str) -> Draft | None:
     """None of what is not Python. Every check that fails asks about the same text."""

@@ -210,12 +210,11 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
 
 
 def _clamped(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
-    """`tl.maximum(a - b, 0.0)` for `a - b`, a length."""
-    kind = site.kind(node)
-    if op == "-" and kind is not None and kind.of == "float" and kind.shape:
-        text = site.source.of(node)
-        says = words("guard-length", it=shown(text))
-        yield site.change(ChangeKind.GUARD, node, f"tl.maximum({text}, 0.0)", says)
+    """`tl.maximum(a - b, 0)` for `a - b`, a length or how many are left."""
+    kind, text = site.kind(node), site.source.of(node)
+    if op == "-" and kind is not None and kind.of in ("float", "integer") and (kind.shape or kind.of == "integer"):
+        new = f"tl.maximum({text}, {'0.0' if kind.of == 'float' else '0'})"
+        yield site.change(ChangeKind.GUARD, node, new, words("guard-length", it=shown(text)))
 
 
 def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:

@@ -51,11 +51,11 @@ def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
     used = [n for one in head for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     times = Counter(name.id for name in used)
     once = [name for name in used if times[name.id] == 1 and (kind := site.kind(name)) and "pointer" not in kind.of]
-    for one, other in itertools.combinations(once, 2):
+    are_strides = lambda pair: all(site.role(name.id) == "stride" for name in pair)
+    for one, other in sorted(itertools.combinations(once, 2), key=are_strides, reverse=True):
         if site.kind(one) == site.kind(other) and site.kernel.parents[one] is not site.kernel.parents[other]:
             back = site.change(ChangeKind.SIDES, other, one.id, ("", ""))
-            are_strides = site.role(one.id) == site.role(other.id) == "stride"
-            says = words("exchanged-strides" if are_strides else "exchanged", one=one.id, other=other.id)
+            says = words("exchanged-strides" if are_strides((one, other)) else "exchanged", one=one.id, other=other.id)
             yield at_once([site.change(ChangeKind.SIDES, one, other.id, says, 1), back])
     calls: list[Any] = [n for one in head for n in ast.walk(one) if called(n) in ("tl.maximum", "tl.minimum")]
     for pair in itertools.combinations(calls, 2):
@@ -94,7 +94,7 @@ def _renamed(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
 
 def _alike(statements: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
     """Statements that differ in names alone, near to each other."""
-    plain = [(one, form_of(one)) for one in statements if isinstance(one, (ast.Assign, ast.AugAssign))]
+    plain = [(one, form_of(one)) for one in statements if isinstance(one, (ast.Assign, ast.AugAssign, ast.Expr))]
     for place, (one, shape) in enumerate(plain):
         near = [other for other, like in plain[place + 1 : place + 1 + Limit.BETWEEN] if like == shape]
         if near and near[0].lineno - one.lineno <= Limit.BETWEEN:
@@ -189,14 +189,18 @@ def _bounded(site: ChangeSite, access: PointerAccess, name: str, form: str, end:
 
 
 def _repeated(site: ChangeSite, group: list[ast.stmt]) -> Iterator[Change]:
-    """The same change in all statements of a group."""
-    for nodes in zip(*(list(ast.walk(one)) for one in group), strict=True):
-        every = [[c for rule in RULES.get(type(n), ()) for c in rule(site, n) if c.kind in _REPEATED] for n in nodes]
+    """The same change in all statements of a group, or the same two names exchanged in each."""
+    walked = zip(*(list(ast.walk(one)) for one in group), strict=True)
+    made = lambda n: [c for rule in RULES.get(type(n), ()) for c in rule(site, n) if c.kind in _REPEATED]
+    of_nodes = ([*map(made, nodes)] for nodes in walked)
+    exchanged = [[*_exchanged(site, one)] for one in group]
+    for every in (*of_nodes, exchanged if len({*map(len, exchanged)}) == 1 else ()):
         for first, *others in zip(*every, strict=False):
-            if all((first.kind, first.hint) == (other.kind, other.hint) for other in others):
+            if every is exchanged or all((first.kind, first.hint) == (other.kind, other.hint) for other in others):
                 lines = " and ".join(str(getattr(other.node, "lineno", 0)) for other in others)
                 says = sentence_of("again", says=first.sentence.removesuffix("."), lines=lines)
-                yield replace(first, sentence=says, turn=1, also=tuple(others))
+                parts = (part for other in others for part in other.parts)
+                yield replace(first, sentence=says, turn=1, also=(*first.also, *parts))
 
 
 def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]:
