@@ -32,6 +32,7 @@ EXTREME = [
     ("mixed", "mixed", "mixed"),
     ("tiny", "tiny", "tiny"),
     ("zeros", "zeros", "zeros"),
+    ("normal", "normal", "neg_inf"),
 ]
 ANY_VIEW = calls(FUSED, sizes={"M": [1, 2, 20], "N": [1, 32, 200]}, values=["normal"], how={"aliases": FUSED.aliases})
 

@@ -394,6 +394,19 @@ def _begun(
     return torch.where(at < int(count), make(first, shape, dtype, generator), make(rest, shape, dtype, generator))
 
 
+HOLDING = "holding"
+"""The kind of tensors with one value in each row beside another, or beside a kind, such as "holding:-1e9:normal"."""
+
+
+def _holding(
+    shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, value: str, rest: str
+) -> torch.Tensor:
+    every, one = _places(shape, generator)
+    is_kind = rest.partition(":")[0] in (*PROFILES, *WHOLE)
+    others = make(rest, shape, dtype, generator).double() if is_kind else torch.full(shape, float(rest)).double()
+    return torch.where(every == one, float(value), others)
+
+
 CHOSEN = "chosen"  # the kind of tensors that are made of a few given values, such as "chosen:cells:1:1.5;-2.0"
 
 
@@ -409,7 +422,7 @@ def _chosen(
 
 
 WITH_PARAMETERS: dict[str, Maker] = {
-    CHOSEN: _chosen, BEGUN: _begun, FAR: _far, PEAKS: _peaks,
+    CHOSEN: _chosen, BEGUN: _begun, FAR: _far, PEAKS: _peaks, HOLDING: _holding,
     SCALED: lambda shape, dtype, generator, factor: _positive(shape, dtype, generator) * float(factor),
 }  # fmt: skip
 """Kinds that gradekit makes for a submission: never those of a tensor in a domain."""

@@ -89,7 +89,7 @@ class FurtherInputs:
                         return
         with _noting(found):
             self._see_kernels()
-            found.shortage = self._longest.shortage(check, draws, self._traced()) or self._rounded_indices(draws)
+            found.shortage = self._shortage(draws) or self._rounded_indices(draws)
         with _noting(found):
             found.branches = self._seen_and_unseen(draws)
         found.branches |= {"untried": _told(found.untried)} if found.untried else {}
@@ -123,6 +123,7 @@ class FurtherInputs:
             self._usual |= set() if turn else {path.way for path in self._host.paths}
             self._see_kernels()
             calls = [*_listed(found, self._kernels.decided, draws, forms, self._host.paths), *calls]
+            calls += _listed(found, self._kernels.stood_in, draws, self._host.paths)
             repeats = _listed(found, self._kernels.repeats, draws, self._host.paths)
             again = [] if turn else [*repeats, *_listed(found, self._kernels.begun, draws, forms)]
             again += [] if turn else _listed(found, self._kernels.loaded, draws, self._host.paths)
@@ -223,6 +224,9 @@ class FurtherInputs:
                     yield call
                     work += self._last
                 stretch.spent(None if self._too_much else self._last)
+
+    def _shortage(self, draws: Draws) -> Failure | None:
+        return self._longest.shortage(self._check, draws, self._traced(), self._host.branches.known_paths)
 
     def _rounded_indices(self, draws: Draws) -> Failure | None:
         calls = self._stretches.quotients(self._check, draws, self._traced()) if self._kernels.divides_in_floats else ()
@@ -346,21 +350,23 @@ class LongestCalls:
 
     def __init__(self, subject: Subject, checks: Checks) -> None:
         self._subject, self._promised = subject, PromisedSizes(checks)
-        self._is_steady: dict[tuple[str, str], bool] = {}
+        self._is_steady = dict[Hashable, bool]()
 
-    def shortage(self, check: str, draws: Draws, forms: Sequence[TracedForm]) -> Failure | None:
+    def shortage(
+        self, check: str, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]
+    ) -> Failure | None:
         """What the first of them that leaves elements out, or cannot be launched, does wrong."""
-        for call in self._promised.calls(check, draws, forms):
+        for call in self._promised.calls(check, draws, forms, paths):
             failure = shortage_of(self._subject, call) if self._steady(call) else None
             if failure is None or call.turned and shortage_of(self._subject, call.upright):
                 continue  # or another check tells of it
-            if not refused(failure) or call.turned or self._promised.tells_of_launches(check, draws):
+            if not refused(failure) or call.turned or self._promised.tells_of_launches(check, draws, call.form):
                 return failure
         return None
 
     def _steady(self, call: LongCall) -> bool:
         """Whether host code executes as many instructions for long dimensions as for short ones."""
-        key = call.form.entry, call.name
+        key = call.form.entry, call.name, tuple(call.beside.items())
         if key not in self._is_steady:
             counts = itertools.pairwise(self._subject.instructions(one.entry, one.args) for one in call.growing())
             try:

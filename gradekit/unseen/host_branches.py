@@ -275,10 +275,14 @@ class HostBranches:
         ways = self.ways.get(branch, ())
         return len(ways) == 1 or condition.held and len(ways) == 2 and branch not in self.beyond
 
+    @property
+    def known_paths(self) -> list[Path]:
+        """All that calls of the check have taken."""
+        return [path for known in self._paths.values() for path in known]
+
     def asking(self, branch: HostBranch) -> list[tuple[Path, int]]:
         """The paths that make a comparison, each with its step there."""
-        paths = (path for known in self._paths.values() for path in known)
-        return [(path, step) for path in paths for step, (_, its) in enumerate(path.steps) if its == branch]
+        return [(path, step) for path in self.known_paths for step, (_, its) in enumerate(path.steps) if its == branch]
 
     def unseen_so(self, path: Path, step: int) -> set[Hashable]:
         """Where layouts decide, the tensors that lie in the path's call as in none that has (`TracedForm.lies`)."""

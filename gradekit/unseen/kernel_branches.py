@@ -107,11 +107,11 @@ class KernelText:
     def branches(self, ways: Mapping[int, int]) -> Iterator[tuple[KernelBranch, int, bool]]:
         """The ways of the operations that a run has come by, each with its number and whether a run has gone it."""
         for number, way in ways.items():
-            for branch in self._branches[number] if 0 <= number < len(self.ops) else ():
+            for branch in self.ways_of[number] if 0 <= number < len(self.ops) else ():
                 yield branch, number, bool(way & branch.way)
 
     @functools.cached_property
-    def _branches(self) -> list[list[KernelBranch]]:
+    def ways_of(self) -> list[list[KernelBranch]]:
         """The ways of each operation, which is known by how many of its name stand before it on its line."""
         counted, found = Counter[tuple[int | None, str]](), []
         for op in self.ops:

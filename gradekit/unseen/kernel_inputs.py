@@ -2,7 +2,8 @@
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,14 +12,17 @@ import torch
 from gradekit.domain import COMMON_KINDS
 from gradekit.engine.branch_coverage import MASKED, PART, SEVERAL, WHOLE
 from gradekit.engine.def_use import LOADS
+from gradekit.engine.ttir_locations import line_of
 from gradekit.inputs.draws import Draws
-from gradekit.inputs.value_kinds import BEGUN, CHOSEN, POSITIVE, PROFILES, make
+from gradekit.inputs.value_kinds import BEGUN, CHOSEN, HOLDING, POSITIVE, PROFILES, make
+from gradekit.inputs.value_kinds import WHOLE as OF_NUMBERS
 from gradekit.program import Kernel
 from gradekit.unseen import Limit
 from gradekit.unseen.further import Decision, FurtherCall, Purpose, fits, made, plain_values, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
 from gradekit.unseen.loaded import at_edges
+from gradekit.unseen.long_dimensions import accesses
 from gradekit.unseen.scope import ROUGH, CallScope, sizes_alone
 from gradekit.unseen.search import Calls, ConstantWay, Missing, Search
 
@@ -40,6 +44,7 @@ class KernelInputs:
     _vain: set[KernelBranch] = field(default_factory=set)
     _seen_of: dict[str, dict[int, int]] = field(default_factory=dict)
     _texts: dict[str, KernelText] = field(default_factory=dict)
+    _stood_in: set[Hashable] = field(default_factory=set)
     _groups: Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(default_factory=dict)
     search: Search = field(default_factory=Search)
 
@@ -174,6 +179,23 @@ class KernelInputs:
         """Calls with integers in tensors at which comparisons of the kernels change."""
         return at_edges(draws, paths, [*self._texts.values()])
 
+    def stood_in(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
+        """Calls with rows that hold what stands in for elements which are not there, where a tile is cut off: whatever
+        is done with the number must be right where it is data."""
+        why = "rows hold the number that stands in for elements which are not there"
+        for text in [*self._texts.values()]:
+            values = stand_ins(text)
+            cuts = _cut_off(text) if values else ()
+            for one, path in ((cut, path) for cut in cuts for path in cut.launching(paths)):
+                keys = {(text.name, text.dtypes, value, path.way): value for value in values}
+                left = [value for key, value in keys.items() if key not in self._stood_in]
+                sizes = self._solved(one, draws, [path], (self.goes_far,))[1] if left else ()
+                self._stood_in |= keys.keys() if sizes else set()
+                for value in left if sizes else ():
+                    kinds = _holding(draws, value, _dtypes(draws, path.form))
+                    calls = (made(draws, path.form, sizes[0], 0, kind) for kind in kinds)
+                    yield from (FurtherCall(call, why, values[value], Purpose.BESIDE) for call in calls)
+
     def begun(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
         """Calls for what whole programs decide by values that they load: rows begin as each kind, with as many values
         as are loaded for it, and go on as another, which nothing has looked at."""
@@ -271,19 +293,58 @@ def _with_zeros(draws: Draws) -> Iterator[dict[str, Any]]:
             yield {f"values {names}": (*option[:place], "zeros", *option[place + 1 :])}
 
 
+_STAND_INS = {"tt.load": 2, "arith.select": 1, "scf.for": 3, "arith.maxnumf": 0, "arith.minnumf": 0}
+"""The first operand that may stand in for a value, of operations where one may."""
+
+
+def stand_ins(text: KernelText) -> dict[float, int | None]:
+    """The floats that a kernel has in place of values that are not loaded, or begins a maximum or minimum with, by the
+    lines."""
+    each = ((op, name) for op in text.ops for name in op.operands[_STAND_INS.get(op.name, len(op.operands)) :])
+    found = {text.number(name): line_of(op.location, text.path) for op, name in each}
+    floats = {value: line for value, line in found.items() if isinstance(value, float) and value not in ORDINARY}
+    return {float(torch.tensor(value)): line for value, line in floats.items()}  # as float32 has them
+
+
+def _cut_off(text: KernelText) -> Iterator[Missing]:
+    """That a part of a tile is masked: in the last turn of the most loops that there are around a load, or in any."""
+    masked = [one for one in accesses(text) if one.op.name == "tt.load" and len(one.op.operands) > 1]
+    for one in sorted(masked, key=lambda one: -len(one.loops or ()))[:1]:
+        for branch in (branch for branch in text.ways_of[one.op.number] if branch.way == PART):
+            each = dict.fromkeys([one.loops or (), ()])
+            yield from (Missing(branch, text, one.op.number, around=loops) for loops in each)
+
+
+def _holding(draws: Draws, value: float, dtypes_of: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The values of tensors that hold this one, as far as the check's kinds have such: it alone; one among others, and
+    one above all others of its row."""
+    found = list[dict[str, Any]]()
+    for name, kinds in _plain_tensors(draws, True).items():
+        own = dtypes_of.get(name, "float32")
+        dtype = getattr(torch, own)
+        is_held = dtype.is_floating_point and float(torch.tensor(value, dtype=dtype)) == value
+        if is_held and _may_be(value, kinds, own):
+            lower = -math.inf if any("inf" in kind for kind in kinds) else value - max(abs(value), 1)
+            is_lower = lower == -math.inf or abs(lower) <= torch.finfo(dtype).max and _may_be(lower, kinds, own)
+            rest = [str(value), plain_values(kinds), *([str(lower)] if is_lower else [])]
+            found += [values_of(draws, {name: f"{HOLDING}:{value!r}:{one}"}) for one in rest]
+    return found
+
+
 def _have(draws: Draws, dtypes: dict[str, str], name: str, values: Sequence[float]) -> bool:
     return all(_may_be(value, _plain_tensors(draws)[name], dtypes.get(name, "float32")) for value in values)
 
 
 @functools.lru_cache(maxsize=64)
-def _plain_tensors(draws: Draws) -> dict[str, tuple[str, ...]]:
-    """The tensors whose values are gradekit's own kinds, with these."""
+def _plain_tensors(draws: Draws, whole: bool = False) -> dict[str, tuple[str, ...]]:
+    """The tensors whose values are gradekit's own kinds, those of `whole` numbers too, with these."""
     every = {}
     for names, options in draws.values:
         for place, name in enumerate(names.split()):
             every[name] = tuple(dict.fromkeys(one[place] if " " in names else one for one in options))
     free = ((tensor.name, every.get(tensor.name, ())) for tensor in draws.tensors if tensor.range is None)
-    return {name: kinds for name, kinds in free if kinds and all(kind in PROFILES for kind in kinds)}
+    own = {*PROFILES, *(OF_NUMBERS if whole else ())}
+    return {name: kinds for name, kinds in free if kinds and all(kind.partition(":")[0] in own for kind in kinds)}
 
 
 def _may_be(value: float, kinds: tuple[str, ...], dtype: str) -> bool:

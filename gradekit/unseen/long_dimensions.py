@@ -30,7 +30,7 @@ from gradekit.inputs.layouts import CONTIGUOUS, TRANSPOSED, is_row_major
 from gradekit.program import Choice, Fill, Launch, Program, View, every_step, reads, run_steps, views_in, writes
 from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
-from gradekit.unseen.host_branches import TracedForm
+from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelText, Place, kernel_text, turns
 from gradekit.unseen.scope import CallScope, layouts_like
 
@@ -266,15 +266,15 @@ AskProgram = Callable[[TracedForm], "Program | None"]
 
 @dataclass(frozen=True)
 class LongCall:
-    """A call of these `sizes`: one dimension, `name`, is as long as may be, beside others as BESIDE has them. Tensors
+    """A call of these `sizes`: one dimension, `name`, is as long as may be, and in shorter ones `beside` these. Tensors
     that may be transposed are so where it is `turned`."""
 
     draws: Draws
     form: TracedForm
     name: str
-    other: int | None
+    beside: Mapping[str, int]
     sizes: Mapping[str, int]
-    turned: bool
+    turned: bool = False
 
     def shortage(self, ask: AskProgram) -> LeftOut | None:
         """What its programs leave out; None where that is nothing, or cannot be told."""
@@ -296,7 +296,7 @@ class LongCall:
 
     def _of(self, length: int) -> TracedForm:
         most = min(length, self.sizes[self.name])
-        sizes = _sizes(self.draws, self.form, self.name, most, self.other or Limit.BESIDE[0])
+        sizes = {**dict.fromkeys(self.draws.derive, most), **self.beside, self.name: most}
         return stretched(self.draws, self.form, sizes, self.turned)
 
     @property
@@ -321,38 +321,68 @@ class LongCall:
 @dataclass(frozen=True)
 class PromisedSizes:
     """Which of the `checks` looks at which calls: the first of an entry with such dtypes, and of its backward pass; the
-    first with transposed tensors, at calls with these."""
+    first with transposed tensors, at calls with these; the first with so many dimensions, at each path of host code."""
 
     checks: Checks
 
     @functools.cached_property
     def _first(self) -> dict[Hashable, str]:
-        return first_of(self.checks, lambda check, draws: [_entry(draws), *_laid_out(draws)])
+        return first_of(self.checks, lambda check, draws: [*_of_ranks(draws).values(), *_laid_out(draws)])
 
-    def calls(self, check: str, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[LongCall]:
-        """One for each dimension of a check's calls, if it is the first."""
-        fitting = (one for one in forms if fits(draws, one) and one.elements)
-        form = next((one for one in fitting if all(v.storage == place for place, v in enumerate(one.views))), None)
+    def calls(
+        self, check: str, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]
+    ) -> Iterator[LongCall]:
+        """One for each dimension of a check's calls, if it is the first; then one on each of these `paths`."""
+        form = next((one for one in forms if _is_apart(draws, one)), None)
         if form is None:
             return
         shapes: set[Hashable] = set()
         ways = [turned for key, turned in _laid_out(draws).items() if self._first[key] == check]
         sizes_of = CallScope(draws, rank_of(draws, form), True).sizes if ways else ()
-        for turned, name, other in itertools.product(ways, sizes_of, Limit.BESIDE):
-            sizes = _sizes(draws, form, name, None, other)
-            call = LongCall(draws, stretched(draws, form, sizes, turned), name, other, sizes, turned)
-            key = turned, *(view.shape for view in call.form.views)
-            if key not in shapes and call.sizes[name] >= Limit.SHORTEST:
+        usual = (_usual(draws, form, *one) for one in itertools.product(ways, sizes_of, Limit.BESIDE))
+        mine = (one for one in paths if _is_apart(draws, one.form) and self.tells_of_launches(check, draws, one.form))
+        for call in itertools.chain(usual, itertools.islice(_on_paths(draws, mine), Limit.LONGEST)):
+            key = call.turned, *(view.shape for view in call.form.views)
+            if key not in shapes and call.sizes[call.name] >= Limit.SHORTEST:
                 yield call
             shapes.add(key)
 
-    def tells_of_launches(self, check: str, draws: Draws) -> bool:
-        """Whether a check fails where nothing is launched: one for an entry does, and one for its backward pass."""
-        return self._first.get(_entry(draws)) == check
+    def tells_of_launches(self, check: str, draws: Draws, form: TracedForm) -> bool:
+        """Whether a check fails where nothing is launched: one for an entry and so many dimensions does, and one for
+        its backward pass."""
+        return self._first.get(_of_ranks(draws).get(rank_of(draws, form))) == check
+
+
+def _is_apart(draws: Draws, form: TracedForm) -> bool:
+    return fits(draws, form) and form.elements > 0 and all(v.storage == place for place, v in enumerate(form.views))
+
+
+def _usual(draws: Draws, form: TracedForm, turned: bool, name: str, other: int | None) -> LongCall:
+    beside = _sizes(draws, form, name, 1, other or Limit.BESIDE[0])
+    sizes = _sizes(draws, form, name, None, other)
+    return LongCall(draws, stretched(draws, form, sizes, turned), name, beside, sizes, turned)
+
+
+def _on_paths(draws: Draws, paths: Iterable[Path]) -> Iterator[LongCall]:
+    """Calls that take a path as one of contiguous tensors has, each with another of its dimensions as long as may be:
+    those with the fewest elements first."""
+    each = {path.way: path for path in sorted(paths, key=lambda one: -one.form.elements) if all(path.form.is_plain)}
+    for path in reversed(each.values()):
+        scope = CallScope(draws, rank_of(draws, path.form), True)
+        own = scope.sizes_of(path.form)
+        for name in [one for one in scope.sizes if own.keys() >= {*scope.sizes}]:
+            sizes = own | {name: _greatest(draws, path.form, own, name)}
+            call = LongCall(draws, stretched(draws, path.form, sizes, False), name, own, sizes)
+            if all(went is not False for went in path.held(path.values(call.form.leaves))):
+                yield call
 
 
 def _entry(draws: Draws) -> tuple[str, bool]:
     return draws.entry.name, draws.upstream
+
+
+def _of_ranks(draws: Draws) -> dict[int, Hashable]:
+    return {rank: (*_entry(draws), "rank", rank) for rank in draws.ranks or (0,)}
 
 
 def _laid_out(draws: Draws) -> dict[Hashable, bool]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import operator
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor
 
 from gradekit.domain import evaluate, names_in
-from gradekit.engine.branch_coverage import MASKED
+from gradekit.engine.branch_coverage import MASKED, SEVERAL
 from gradekit.engine.def_use import LOADS
 from gradekit.engine.ttir import Op
 from gradekit.prove.host_terms import Leaf, behind, leaves_in
@@ -295,12 +296,14 @@ class AtEnd(OtherWay):
 @dataclass(frozen=True)
 class Missing:
     """A way of a kernel that no run has gone, to be gone by some program, lane and turn, or `everywhere`, with two of
-    each size where that is possible; and an operation, by number in a kernel, that could go it."""
+    each size where that is possible; and an operation, by number in a kernel, that could go it: in the last turn of the
+    loops `around`, which run several times."""
 
     branch: KernelBranch
     text: KernelText
     number: int
     everywhere: bool = False
+    around: tuple[int, ...] = ()
 
     def met(self, among: Calls) -> Tensor | None:
         """See `OtherWay`."""
@@ -308,12 +311,19 @@ class Missing:
         for place, (kernel, _, _) in enumerate(among.launches):
             if kernel != self.branch.kernel:
                 continue
-            ways = [goes(self.text, self.number, self.branch, corner) for corner in among.corners(self.text, place)]
+            ways = [*map(self._goes, among.corners(self.text, place))]
             each = [torch.as_tensor(way) for way in ways if way is not None]
             if each and (len(each) == len(ways) or not self.everywhere):
                 found |= functools.reduce(torch.logical_and if self.everywhere else torch.logical_or, each)
         found &= among.taking
         return among.several(found) if self.everywhere and isinstance(among, Candidates) else found
+
+    def _goes(self, corner: Place) -> Any:
+        again = replace(self.branch, way=SEVERAL)
+        ways = [goes(self.text, self.number, self.branch, corner)]
+        ways += [goes(self.text, loop, again, corner) for loop in self.around]
+        known = not any(way is None for way in ways) and (corner.last_turn or not self.around)
+        return functools.reduce(operator.and_, ways) if known else None
 
     @property
     def line(self) -> int | None:
@@ -411,7 +421,7 @@ Want = OtherWay | Missing | ConstantWay
 def _content(want: Want) -> Hashable:
     """Equal for wants that the same calls beside a path meet, of whichever submission."""
     if isinstance(want, Missing):
-        return want.branch.kernel, want.branch.way, want.text.ttir, want.number, want.everywhere
+        return want.branch.kernel, want.branch.way, want.text.ttir, want.number, want.everywhere, want.around
     if isinstance(want, ConstantWay):
         return want
     return type(want), *(part for name, part in vars(want).items() if name != "path")
