@@ -5,21 +5,25 @@ So a refutation for sizes that no machine could hold is looked at without any of
 address that depends on data says nothing.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 
 from gradekit.engine.budget import Budget, Meter
 from gradekit.engine.frame import Frame, LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
+from gradekit.engine.lanes import Access, flat_index, flat_mask
 from gradekit.engine.launch import bind, run_programs
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.observer import TouchedElements
 from gradekit.engine.observer import touched as touched_by
 from gradekit.engine.traffic import CountingMemory
 from gradekit.engine.ttir import Module, Op
+from gradekit.engine.values import Value
 from gradekit.observations import Traffic
-from gradekit.program import ADDRESS_GAP, Launch, Program
+from gradekit.program import ADDRESS_GAP, Launch, Program, View
 from gradekit.prove import Limit
 
 
@@ -27,21 +31,71 @@ def touched(
     module: Module, ttir: str, launch: Launch, linear: Sequence[int], path: str
 ) -> list[tuple[Op, TouchedElements]]:
     """What the programs with these linear ids touch, operation by operation."""
-    found, storages = list[tuple[Op, TouchedElements]](), Memory()
+    found, storages = list[tuple[Op, TouchedElements]](), _nothing(launch)
 
     def observe(frame: Frame, op: Op) -> None:
         if (seen := touched_by(frame, op, storages)) is not None:
             found.append((op, seen))
 
-    for argument in launch.args:
-        view = getattr(argument, "view", argument)
-        if hasattr(view, "storage"):
-            empty = torch.empty(0, dtype=torch.uint8)
-            storages.storages[view.storage] = Storage(view.storage, empty, (view.storage + 1) * ADDRESS_GAP)
     memory, meter = CountingMemory(Traffic(), set(), []), Meter(Budget(work=Limit.PROBE_WORK))
     context = LaunchContext(module, facts(ttir), launch.grid, memory, meter, 0, "", path, observe=observe)
     run_programs(context, bind(module.entry, launch.args, storages), linear)
     return found
+
+
+def _nothing(launch: Launch) -> Memory:
+    """Storages for the arguments of a launch, without any data."""
+    storages, empty = Memory(), torch.empty(0, dtype=torch.uint8)
+    for argument in launch.args:
+        view = getattr(argument, "view", argument)
+        if hasattr(view, "storage"):
+            storages.storages[view.storage] = Storage(view.storage, empty, (view.storage + 1) * ADDRESS_GAP)
+    return storages
+
+
+def stored_by_some(program: Program, near: Sequence[int], far: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Elements of the result, int64 and ascending, with what some programs of a call store there where all that is
+    loaded is 1: those that come to the elements `near` where elements are dealt out in order and, if `far`, those whose
+    place along an axis of the grid is a power of two or the last. Raises what `gradekit.engine.run` does."""
+    result = next(view for view in program.results if isinstance(view, View))
+    parts, meter = [(torch.empty(0, dtype=torch.int64), torch.empty(0))], Meter(Budget(work=Limit.PROBE_WORK))
+    for launch in program.every_launch:
+        ttir, memory = program.kernels[launch.kernel].unaligned, _OfOnes(Traffic(), set(), [])
+        context = LaunchContext(parsed(ttir), facts(ttir), launch.grid, memory, meter, 0, "", program.path)
+        some = _some(launch.grid, near, far, result)
+        run_programs(context, bind(context.module.entry, launch.args, _nothing(launch)), some)
+        parts += memory.values.get(result.storage, [])
+    where, values = (torch.cat(each) for each in zip(*parts, strict=True))
+    order = where.argsort(stable=True)
+    return where[order], values[order]
+
+
+def _some(grid: Sequence[int], near: Sequence[int], far: bool, result: View) -> list[int]:
+    total, step, found = math.prod(grid), 1, set[int]()
+    for size in grid if far else ():
+        found |= {place * step for place in (size - 1, *(1 << bit for bit in range(max(size - 1, 0).bit_length())))}
+        step *= size
+    found |= {n * total // result.numel + more for n in near if n < result.numel for more in (0, 1)}
+    return sorted(one for one in found if one < total)
+
+
+@dataclass
+class _OfOnes(CountingMemory):
+    """Where all that is loaded is 1; `values` has elements and what is stored there, by storages."""
+
+    values: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = field(default_factory=dict)
+
+    def load(self, access: Access, other: Value | None, dtype: torch.dtype) -> torch.Tensor:
+        """Ones."""
+        return torch.ones_like(super().load(access, other, dtype))
+
+    def store(self, access: Access, value: torch.Tensor) -> None:
+        """Kept."""
+        index, active = flat_index(access.pointer.offset, access.shape), flat_mask(access.mask, access.shape)
+        here = slice(None) if active is None else active
+        if access.pointer.storage is not None:
+            kept = index[here], value.expand(access.shape).flatten()[here]
+            self.values.setdefault(access.pointer.storage.id, []).append(kept)
 
 
 def outside(program: Program, number: int, place: tuple[int, int, int]) -> tuple[Op, int, int] | None:

@@ -40,6 +40,7 @@ class Limit:
     HARDLY_MORE = 1.25  # times the fewest elements
     # sizes that fill tiles to their ends; those of calls with some thousand elements in several rows
     WHOLE, ROOMY, FEW = 256, 48, 9
+    SQUARE = 150  # two tiles and more of 64 in each dimension
     SAMPLE, WIDER = 4096, 2  # elements by which a kind's range is told; how far beyond it the next seed may draw
 
     # long dimensions: primes, or nearly, which no tile divides

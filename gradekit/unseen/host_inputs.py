@@ -12,7 +12,7 @@ import torch
 
 from gradekit.domain import MOST_ELEMENTS
 from gradekit.inputs.covering import Row
-from gradekit.inputs.draws import Draws, shape_parts
+from gradekit.inputs.draws import OVERLAP, SPREAD, TURNED, Draws, shape_parts
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import CHOSEN
 from gradekit.prove.host_terms import holds, polynomials, variable
@@ -210,6 +210,22 @@ def one_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
         for told, picks in ((f"{name} alone is contiguous", alike), (f"{name} alone is not contiguous", {one: way})):
             call = made(draws, form, sizes, turn, {"rank": rank, **picks})
             yield FurtherCall(call, told, purpose=Purpose.BESIDE)
+
+
+def of_one_memory(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
+    """Calls in which two tensors of a kind are one, or views of one memory: at another offset, or with other steps
+    along one dimension, also where the last two dimensions are exchanged; of tensors that nothing writes."""
+    kinds = [(one.dtype, len(one.shape), one.name) for one in draws.tensors if not (one.written or one.range)]
+    pairs = [f"{a[2]} {b[2]}" for a, b in itertools.combinations(kinds, 2) if a[:2] == b[:2]]
+    asked = {*draws.aliases, *([] if draws.upstream else {*pairs} - {*draws.entry.aliases})}
+    rank, are_views = max(draws.ranks, default=0), any(len(ways) > 1 for _, ways in draws.layouts)
+    sizes = CallScope(sizes_alone(draws), rank, True).near(Limit.SQUARE)
+    for pair in (one for one in pairs if one in asked and are_views):
+        dims = next(len(shape_parts(one, rank)) for one in draws.tensors if one.name in pair.split())
+        for way, axis in itertools.product(("", OVERLAP, TURNED, SPREAD), range(dims + 1)):
+            picks = {"rank": rank, "alias": f"{pair} {way}".rstrip(), "axis": axis}
+            call = made(replace(draws, aliases=(pair,)), form, sizes, axis, picks)
+            yield FurtherCall(call, f"{pair.replace(' ', ' and ')} share memory", purpose=Purpose.BESIDE)
 
 
 def far_apart(draws: Draws, form: TracedForm, names: Collection[str]) -> Iterator[FurtherCall]:

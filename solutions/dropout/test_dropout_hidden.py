@@ -12,6 +12,7 @@ from gradekit import FLOATS, assert_close, assert_memory_clean, calls, points, p
 public = public_tests(__file__)
 
 EDGE_SEEDS = (0, 1, 2, 16, 2**16, 2**31 - 1)
+LARGEST = (1, 2**31 - 2**21), (70_001, 3001), (3, 2**29)  # no larger tensor is promised
 APART = (1, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -85,6 +86,37 @@ def test_pairs_of_seeds(submission, call):
         pair = f"With p = 0.5, seeds {1 << above % 31} and {1 << above // 31}"
         count = int((kept[above // 31] == kept[above % 31]).sum())
         public.assert_count(count, few.shape[1], 0.5, f"{pair} agreed on an element")
+        if x.shape[1] == 500:
+            for shape in LARGEST:
+                assert_elements_of_their_own(submission, public.contiguous(replace(x, shape=shape)))
+
+
+def assert_elements_of_their_own(submission, x):
+    """Raise where elements far apart, or the first ones under another seed, have the same fates one after the other."""
+    numbers = [0, *(step << bit for step in x.stride for bit in range(31)), *public.distances(submission)]
+    runs, told = [], []
+    for seed in (0, *(1 << bit for bit in range(31))):
+        where, values = submission.dropout.in_samples(x, 0.5, seed, near=[0] if seed else numbers, far=not seed)
+        fates, starts = windows(where, values != 0)
+        runs.append(fates)
+        told += [(seed, int(n)) for n in starts.tolist()]
+    fates, order = torch.cat(runs).sort(stable=True)
+    twice = (fates.diff() == 0).nonzero().flatten()
+    if len(twice) >= 16:  # one may be chance; what follows agrees with probability 1/2 each
+        one, other = sorted(told[n] for n in order[twice[0] : twice[0] + 2].tolist())
+        pair = f"elements from {one[1]:,} on under seed {one[0]}, and from {other[1]:,} on under seed {other[0]}"
+        what = f"With p = 0.5 and x of shape {list(x.shape)}, {pair}, have the same fates."
+        raise public.Failure(public.Cause.WRONG_VALUES, what)
+
+
+def windows(where, kept):
+    """The fates of each 64 elements that follow each other, as int64, and the first of these elements."""
+    fates, width = kept.long(), 1
+    while width < 64:
+        fates, width = fates[:-width] | fates[width:] << width, 2 * width
+    starts = where[: len(fates)]
+    whole = where[63:] - starts == 63
+    return fates[whole], starts[whole]
 
 
 @points(6)
