@@ -2,8 +2,7 @@
 
 All that the values depend on stands in the kind's name, a seed too, so that a cache and its lengths are made apart and agree.
 
-    lengths:MOST:SEED          whole numbers from 1 to MOST, MOST itself and what lies at or beside a multiple of a power
-                               of two, where tiles and parts end, often; always MOST where SEED is -1
+    lengths:MOST:SEED          whole numbers from 1 to MOST, MOST itself often, or always where SEED is -1
     cut:MOST:SEED:OWN          [B, H, S, D]: seed OWN, and from position `lengths:MOST:SEED` of each b on NaN and
                                infinity by turns: a kernel that takes NaN away after the load still uses the others
 """
@@ -16,23 +15,14 @@ from gradekit.inputs.value_kinds import value_kind
 
 
 def lengths(count, most, seed):
-    """`count` lengths from 1 to `most`, int64; a quarter of them are `most`, one of the first two is; all if seed < 0.
-    Most of the others are multiples of 16 or of a larger power of two, or beside one, as often; of more than eight, every
-    second one is the next multiple of a power of two, from that on."""
+    """`count` lengths from 1 to `most`, int64; a quarter of them are `most`, one of the first two is; all if seed < 0."""
     if seed < 0:
         return torch.full((count,), most)
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randint(1, most + 1, (count,), generator=generator)
     whole = torch.randint(0, 4, (count,), generator=generator) == 0
-    unit = 1 << torch.randint(4, max(most.bit_length(), 5), (count,), generator=generator)
-    edges = drawn // unit * unit + (torch.randint(0, 4, (count,), generator=generator) + 1) // 2 - 1
-    place = torch.arange(count)
-    drawn = torch.where((edges > 0) & (place % 4 != seed % 4), edges, drawn)
-    if count > 8:
-        step = 1 << max((most // count).bit_length() - 1, 0)
-        drawn, whole = torch.where(place % 2 == 0, (place // 2 + 1) * step, drawn), whole & (place % 2 == 1)
     whole[seed % min(count, 2) if count else slice(0)] = True
-    return drawn.clamp(max=most).masked_fill(whole, most)
+    return drawn.masked_fill(whole, most)
 
 
 @value_kind("lengths", parameters=True)

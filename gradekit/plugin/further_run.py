@@ -32,7 +32,9 @@ from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, fits
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.host_inputs import HostInputs, beyond_half, far_apart, of_one_memory, one_size_apart, varied
-from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
+from gradekit.unseen.kernel_branches import KernelText, kernel_text
+from gradekit.unseen.kernel_inputs import PATH, KernelInputs, looked_up
+from gradekit.unseen.loaded import at_edges
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes, first_of
 from gradekit.unseen.search import constant_ways
 
@@ -126,7 +128,7 @@ class FurtherInputs:
             calls += _listed(found, self._kernels.stood_in, draws, self._host.paths)
             repeats = _listed(found, self._kernels.repeats, draws, self._host.paths)
             again = [] if turn else [*repeats, *_listed(found, self._kernels.begun, draws, forms)]
-            again += [] if turn else _listed(found, self._kernels.loaded, draws, self._host.paths)
+            again += [] if turn else _listed(found, at_edges, draws, forms, self._host.branches.path_of, self._texts_of)
             calls += _listed(found, self._kernels.further, draws, forms, self._host.paths)
             yield from self._afforded([*special, *calls, *again], found, name, Limit.ROUNDS - 1 - turn)
             if turn == Limit.ROUNDS - 1 or len(found.ran) == before:
@@ -143,6 +145,10 @@ class FurtherInputs:
             yield from far_apart(draws, usual, [k[-1] for k in _far(draws) if self._first.get(k) == self._check])
         half = next((form for form in fitting if draws.upstream and self._subject.keeps_half(form.key)), None)
         yield from beyond_half(draws, half) if half is not None else ()
+
+    def _texts_of(self, form: TracedForm) -> list[KernelText]:
+        program = self._subject.program_of(form.key)
+        return [kernel_text(one.name, one.unaligned, PATH) for one in program.kernels.values()] if program else []
 
     def _in_part(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[TracedForm]:
         """The largest call, with fewer of its gradients asked for: where host code asks which, it may decide then what

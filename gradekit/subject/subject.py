@@ -314,8 +314,13 @@ class Subject:
 
     def keeps_half(self, signature: str) -> bool:
         """Whether a call was made whose program keeps numbers in float16 between two of its steps."""
-        program, form = self._programs.get(signature), self.forms.get(signature)
-        return isinstance(program, Program) and form is not None and kept_in_half(program, form.upstream)
+        program, form = self.program_of(signature), self.forms.get(signature)
+        return program is not None and form is not None and kept_in_half(program, form.upstream)
+
+    def program_of(self, signature: str) -> Program | None:
+        """That of a call that was made; None where there is none."""
+        program = self._programs.get(signature)
+        return program if isinstance(program, Program) else None
 
     @property
     def digests(self) -> dict[str, str]:

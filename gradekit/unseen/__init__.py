@@ -23,7 +23,7 @@ class Limit:
     PAIRS = 8  # of ways of comparisons, each seen in a call without the other
     LOOPS = 2  # of one check, tried with each kind of values and each group of dtypes that the kernel treats alike
     # of a comparison with what is loaded, at each end; numbers of one check, calls that hold them; numbers tried
-    EDGES, LOADED, LOADING, RANGE = 2, 48, 6, 1 << 16
+    EDGES, LOADED, LOADING, RANGE = 2, 48, 12, 1 << 16
     PARTS, KEPT_VALUES = 64, 200  # of a sum that is followed; of a launch, for the next decision
     KEPT_SETS = 16  # of candidates: of at most 4 MB each
     LAYOUTS, TOGETHER = 1 << 14, 8  # candidates for the layouts of tensors; combinations of sizes, to one by itself

@@ -21,7 +21,6 @@ from gradekit.unseen import Limit
 from gradekit.unseen.further import Decision, FurtherCall, Purpose, fits, made, plain_values, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
-from gradekit.unseen.loaded import at_edges
 from gradekit.unseen.long_dimensions import accesses
 from gradekit.unseen.scope import ROUGH, CallScope, sizes_alone
 from gradekit.unseen.search import Calls, ConstantWay, Missing, Search
@@ -174,10 +173,6 @@ class KernelInputs:
         wanted = [replace(one, everywhere=True) for one in loops if replace(one.branch, dtypes=()) in first]
         each = (_in_each_kind(draws, *self._solved(one, draws, one.launching(paths)), one) for one in wanted)
         yield from (call for turn in itertools.zip_longest(*each) for call in turn if call is not None)
-
-    def loaded(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        """Calls with integers in tensors at which comparisons of the kernels change."""
-        return at_edges(draws, paths, [*self._texts.values()])
 
     def stood_in(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls with rows that hold what stands in for elements which are not there, where a tile is cut off: whatever

@@ -3,11 +3,12 @@ sizes are."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,8 +18,8 @@ from gradekit.engine.ttir_locations import line_of
 from gradekit.inputs.draws import Draws, shape_of
 from gradekit.inputs.value_kinds import CHOSEN
 from gradekit.unseen import Limit
-from gradekit.unseen.further import FurtherCall, Purpose, made, rank_of
-from gradekit.unseen.host_branches import Path
+from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
+from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelText, corners, edges
 from gradekit.unseen.scope import CallScope, sizes_alone
 from gradekit.unseen.search import Calls
@@ -27,32 +28,57 @@ _OF_NUMBERS = re.compile(r"arith\.(cmpi|(min|max)[su]i)$|scf\.for$")
 _OF_DTYPE = {"int32": "i32", "int64": "i64"}
 
 
-def at_edges(draws: Draws, paths: Sequence[Path], texts: Sequence[KernelText]) -> Iterator[FurtherCall]:
+def at_edges(
+    draws: Draws, forms: Iterable[TracedForm], path_of: Callable[[TracedForm], Path | None],
+    texts_of: Callable[[TracedForm], Sequence[KernelText]],
+) -> Iterator[FurtherCall]:  # fmt: skip
     """Calls with values at which comparisons change, for each tensor of integers that may hold any of its range: each
-    comparison with what is loaded goes both ways, and meets the last with which it is true. They are like the call with
-    the widest range, and have the check's kinds of values in turn."""
-    for tensor in _free(draws) if paths else ():
-        ranges = ((_range(draws, tensor, path), path) for path in paths)
-        among, path = max(ranges, key=lambda one: (len(one[0]), -one[1].form.elements))
-        told = _turning(path, texts, _OF_DTYPE[tensor.dtype], among)
-        scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), True)
-        sizes = _with_room(scope, scope.sizes_of(path.form), tensor, len(told))
-        pool, step = [*told], max(math.prod(shape_of(tensor, sizes, scope.rank)), 1)
-        parts = [pool[first : first + step] for first in range(0, len(pool), step)]
-        for turn in range(Limit.LOADING if parts else 0):
+    comparison with what is loaded goes both ways, and meets the last with which it is true. They are like the one of
+    `forms` that holds most of these numbers, and each part of them meets each of the check's kinds of values."""
+    kinds = max((len(options) for _, options in draws.values), default=1)
+    for tensor in _free(draws):
+        each: dict[Hashable, _Holding] = {}
+        for form in forms:
+            if fits(draws, form) and form.elements and (path := path_of(form)) is not None:
+                one = _Holding(draws, tensor, form, path, texts_of)
+                each.setdefault((path.way, len(one.among), one.room), one)
+        if not each:
+            continue
+        calls = Limit.LOADING // kinds
+        one = max(each.values(), key=lambda one: (min(len(one.told), one.room * calls), len(one.told)))
+        parts = [[*one.told][first : first + one.room] for first in range(0, len(one.told), one.room)]
+        for turn in range(min(len(parts) * kinds, Limit.LOADING)):
             some = parts[turn % len(parts)]
-            kinds = {f"values {names}": options[(turn + turn // len(parts)) % len(options)]
+            picks = {f"values {names}": options[(turn + turn // len(parts)) % len(options)]
                      for names, options in draws.values}  # fmt: skip
-            kinds[f"values {tensor.name}"] = f"{CHOSEN}:cells:1:" + ";".join(map(str, some))
+            picks[f"values {tensor.name}"] = f"{CHOSEN}:cells:1:" + ";".join(map(str, some))
             why = f"{tensor.name} has values at which a comparison in the kernel changes"
-            yield FurtherCall(made(draws, path.form, sizes, turn, kinds), why, told[some[0]], Purpose.BESIDE)
+            yield FurtherCall(made(draws, one.form, one.sizes, turn, picks), why, one.told[some[0]], Purpose.BESIDE)
 
 
-def _range(draws: Draws, tensor: Tensor, path: Path) -> torch.Tensor:
-    """The numbers that the tensor may hold in the path's call, ascending."""
-    sizes = CallScope(sizes_alone(draws), rank_of(draws, path.form), True).sizes_of(path.form)
-    least, most = (int(evaluate(end, sizes)) for end in tensor.range or ("0", "-1"))
-    return torch.arange(least, min(most, least + Limit.RANGE) + 1)
+@dataclass
+class _Holding:
+    """A call like `form`, on its `path`: the numbers that the tensor may hold, `among`, and how many it has `room` for;
+    those at which comparisons turn are `told`, each with a line."""
+
+    draws: Draws
+    tensor: Tensor
+    form: TracedForm
+    path: Path
+    texts_of: Callable[[TracedForm], Sequence[KernelText]]
+
+    def __post_init__(self) -> None:
+        scope = CallScope(sizes_alone(self.draws), rank_of(self.draws, self.form), True)
+        own = scope.sizes_of(self.form)
+        least, most = (int(evaluate(end, own)) for end in self.tensor.range or ("0", "-1"))
+        self.among = torch.arange(least, min(most, least + Limit.RANGE) + 1)
+        self.sizes = _with_room(scope, own, self.tensor, Limit.LOADED)
+        self.room = max(math.prod(shape_of(self.tensor, self.sizes, scope.rank)), 1)
+
+    @functools.cached_property
+    def told(self) -> dict[int, int | None]:
+        calls, dtype = Calls.of(self.path, [self.form]), _OF_DTYPE[self.tensor.dtype]
+        return _turning(calls, self.texts_of(self.form), dtype, self.among)
 
 
 def _with_room(scope: CallScope, sizes: dict[str, int], tensor: Tensor, count: int) -> dict[str, int]:
@@ -75,14 +101,14 @@ def _free(draws: Draws) -> Iterator[Tensor]:
             yield tensor
 
 
-def _turning(path: Path, texts: Sequence[KernelText], dtype: str, among: torch.Tensor) -> dict[int, int | None]:
+def _turning(calls: Calls, texts: Sequence[KernelText], dtype: str, among: torch.Tensor) -> dict[int, int | None]:
     """The numbers, each with a line that turns there: those of each comparison in turn."""
     found: list[list[tuple[int, int | None]]] = []
-    for kernel, grid, names in Calls.of(path, [path.form]).launches:
+    for kernel, grid, names in calls.launches:
         ends, known = corners(grid, names), dict[Hashable, Any]()  # and the second program's
         ends += [replace(end, program=(1, 1, 1)) for end in ends[len(ends) // 2 :]]
         places = [replace(end, loaded={dtype: among}, known=known) for end in ends]
-        for text in [one for one in texts if one.name == kernel][-Limit.LOOPS :]:
+        for text in [one for one in texts if one.name == kernel][: Limit.LOOPS]:
             for op in (op for op in text.ops if _OF_NUMBERS.match(op.name)):
                 told = line_of(op.location, text.path)
                 found.append([(n, told) for place in places for n in edges(text, op.number, place, among)])
