@@ -191,9 +191,19 @@ def _rows_apart(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gen
 
 
 def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    values, gone = _normal(shape, dtype, generator), _ints(0, 3, shape, generator) == 0
+    values, gone = _at_the_least(_normal(shape, dtype, generator), dtype), _ints(0, 3, shape, generator) == 0
     every, kept = _places(shape, generator)  # in each row one value stays finite
     return values.masked_fill(gone & (every != kept), -math.inf)
+
+
+def _negative(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _at_the_least(-_large(shape, dtype, generator).abs(), dtype)
+
+
+def _at_the_least(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """With the least number in every second row: whatever stands for -inf in a kernel weighs as much there."""
+    values.view(math.prod(values.shape[:-1]), (1, *values.shape)[-1])[1::2] = torch.finfo(dtype).min
+    return values
 
 
 def _neg_inf_first(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -445,7 +455,8 @@ PROFILES: dict[str, Kind] = {
     "exponents": _exponents,  # each power of two that the dtype has, up to an eighth of its maximum, as often
     # normal, plus 8192: far from zero beside its spread
     "shifted": lambda shape, dtype, generator: _normal(shape, dtype, generator) + 8192,
-    "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
+    # normal, in every second row the least number; a quarter of them -inf, but never a whole row (the last dimension)
+    "neg_inf": _neg_inf,
     # around 0, -256 or 256; -inf up to some place in each row, in the first up to its end, or but for a few neighbours
     "neg_inf_first": _neg_inf_first, "neg_inf_runs": _neg_inf_runs,
     "spike": _spike,  # normal, and one 1024 in each row, in the first at its beginning
@@ -474,7 +485,7 @@ PROFILES: dict[str, Kind] = {
     "tiny": lambda shape, dtype, generator: (
         torch.finfo(dtype).tiny * (1 + 3 * _uniform(shape, generator)) * _sign(shape, generator)
     ),
-    "negative": lambda shape, dtype, generator: -_large(shape, dtype, generator).abs(),  # as large, but all below 0
+    "negative": _negative,  # as large as "large", but all below 0; in every second row the least number alone
     "large": _large,  # from half the dtype's maximum to the maximum itself
 }
 """gradekit's own kinds by name, simplest first; integer dtypes know fewer."""
