@@ -1,4 +1,4 @@
-"""Kinds of values for factors of a product that meet infinity at an edge of the matrix alone, in some results only."""
+"""Kinds of values for factors of a product that meet infinity and NaN at an edge of the matrix alone, in some results only."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gradekit.inputs.value_kinds import make, value_kind
 
 @value_kind("endless_row")
 def endless_row(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Positive, but every second element of the last row is infinite."""
+    """Positive, but every fourth element of the last row is infinite, and every fourth NaN."""
     values = make("positive", shape, dtype, generator)
-    values[..., -1:, ::2] = math.inf
+    values[..., -1:, ::4], values[..., -1:, 2::4] = math.inf, math.nan
     return values
 
 
 @value_kind("endless_column")
 def endless_column(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Positive, but every second element of the last column is infinite."""
+    """Positive, but every fourth element of the last column is infinite, and every fourth NaN."""
     values = make("positive", shape, dtype, generator)
-    values[..., ::2, -1:] = math.inf
+    values[..., ::4, -1:], values[..., 2::4, -1:] = math.inf, math.nan
     return values

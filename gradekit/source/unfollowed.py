@@ -30,9 +30,6 @@ METHODS = frozenset({"bit_count", "to_bytes", "as_integer_ratio", "Size", "broad
 ADDRESSES = frozenset({"data_ptr", "nbytes", "untyped_storage", "storage"})
 """Methods of sizes, and what is asked of tensors, whose results are not followed."""
 
-WHO = frozenset({"data_ptr", "untyped_storage", "storage", "_base", "is_set_to", "_is_view", "_version"})
-"""What is asked of a tensor that tells it, or its memory, from another."""
-
 FLOATS = frozenset({"float", "math", "a float"})
 """What makes floats: a kernel may be given them like any other number, and only comparisons decide by them."""
 
@@ -51,12 +48,6 @@ class HostText:
     def unfollowed(self) -> list[tuple[int, str]]:
         """Decisions of host code by what is not followed: a line, and what."""
         return _named(self.tree)
-
-    @functools.cached_property
-    def asks_who(self) -> bool:
-        """Whether it asks which tensor, or whose memory, something is, but for None and questions of alignment."""
-        nodes = _parts(self.tree)
-        return any(map(_asks_who, nodes))
 
 
 @functools.lru_cache(maxsize=8)
@@ -191,15 +182,6 @@ class _Unfollowed:
 
     def _is_table(self, node: ast.AST) -> bool:
         return isinstance(node, ast.Name) and node.id in self.tables or _is_table(node)
-
-
-def _asks_who(node: ast.AST) -> bool:
-    match node:
-        case ast.Attribute(attr=name) | ast.Constant(value=str(name)):
-            return name in WHO
-        case ast.Compare(ops=[ast.Is() | ast.IsNot()], left=one, comparators=[other]):
-            return not isinstance(one, ast.Constant) and not isinstance(other, ast.Constant)
-    return isinstance(node, ast.Name) and node.id == "id"
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
