@@ -191,19 +191,11 @@ def _rows_apart(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gen
 
 
 def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    values, gone = _at_the_least(_normal(shape, dtype, generator), dtype), _ints(0, 3, shape, generator) == 0
+    values, gone = _normal(shape, dtype, generator), _ints(0, 3, shape, generator) == 0
+    # what stands for -inf in a kernel weighs as much as these
+    values.view(math.prod(shape[:-1]), (1, *shape)[-1])[1::2] = torch.finfo(dtype).min
     every, kept = _places(shape, generator)  # in each row one value stays finite
     return values.masked_fill(gone & (every != kept), -math.inf)
-
-
-def _negative(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return _at_the_least(-_large(shape, dtype, generator).abs(), dtype)
-
-
-def _at_the_least(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """With the least number in every second row: whatever stands for -inf in a kernel weighs as much there."""
-    values.view(math.prod(values.shape[:-1]), (1, *values.shape)[-1])[1::2] = torch.finfo(dtype).min
-    return values
 
 
 def _neg_inf_first(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -485,7 +477,7 @@ PROFILES: dict[str, Kind] = {
     "tiny": lambda shape, dtype, generator: (
         torch.finfo(dtype).tiny * (1 + 3 * _uniform(shape, generator)) * _sign(shape, generator)
     ),
-    "negative": _negative,  # as large as "large", but all below 0; in every second row the least number alone
+    "negative": lambda shape, dtype, generator: -_large(shape, dtype, generator).abs(),  # as large, but all below 0
     "large": _large,  # from half the dtype's maximum to the maximum itself
 }
 """gradekit's own kinds by name, simplest first; integer dtypes know fewer."""
