@@ -256,6 +256,9 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> list[Me
     mine = [change for change in found if _way(change) == (name, family)]
     operator = Counter(map(_operator, mine)).most_common(1)[0][0]
     others = [change for change in found if change not in mine]
+    says_why = lambda one: one.kind is ChangeKind.COMPARISON or one.new.startswith("tl.cdiv(")
+    if name == "1" and any(map(says_why, others)):
+        return mends_each([one for one in others if says_why(one)][:1], source)
     is_most = Limit.OTHERS * count >= len(others) and not any(one.kind in LIKELY for one in others)
     if not is_most or len(_lines(mine)) < 2 or name == "" or operator not in _LACKED:
         return []

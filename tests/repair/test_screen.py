@@ -106,6 +106,17 @@ def test_of_equal_repairs_in_two_lines_that_of_a_division_by_1_is_told() -> None
     assert first.line == 1
 
 
+def test_of_one_more_and_a_quotient_that_is_rounded_up_this_is_told() -> None:
+    source = ParsedSource("rounds = n // b\nfor r in range(rounds): pass")
+    (quotient, loop) = source.tree.body[0].value, source.tree.body[1].iter.args[0]  # type: ignore[attr-defined]
+    news = [f"({source.of(one)} + 1)" for one in (quotient, loop)]
+    made = [Change(ChangeKind.TERM, "f", one, new, "It lacks 1.", "", lacks="1") for one, new in zip((quotient, loop), news, strict=True)]
+    more = [replace(one, built=ast.parse(one.new, mode="eval").body) for one in made]
+    up = Change(ChangeKind.OPERATOR, "f", quotient, "tl.cdiv(n, b)", "Line 1 rounds down.", "")
+    assert [mend.sentence for mend in mends_of([*more, up], source)] == ["Line 1 rounds down."]
+    assert "is missing as a term" in mends_of(more, source)[0].sentence
+
+
 def test_where_one_name_is_missing_in_every_mend_it_is_named_with_the_likeliest_line() -> None:
     """`total * scale` would do, and so would `x * scale`, two lines before"""
     found, text = survivors("tl.exp(total * scale)", "tl.exp(total)", block=8)
