@@ -11,15 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from gradekit import reuse, sandbox, wellformed, wire
+from gradekit import sandbox, wellformed, wire
 from gradekit.findings import Cause
 from gradekit.program import Kernel, Program, Scalar, View, encode
 from gradekit.sandbox import Form, Limits, TraceError, Tracer, replies
 from gradekit.sandbox.servers import RunQueue
 from gradekit.sandbox.tracer import AHEAD
-from gradekit.submission.layout import code_of
 
-from .batch.clusters import RIGHT
 from .hostile.world import commanded
 from .patience import GUARD, eventually
 from .tracer.styles import VECTOR_ADD, Text
@@ -454,39 +452,6 @@ def test_no_other_text_has_an_answer_of_this_one() -> None:
     with Tracer(Text(COUNTS), calling={"entry": {"lists": [(0, 1)]}}, number=0) as tracer:
         tracer.load()
         assert tracer._sock is not None
-
-
-@pytest.mark.usefixtures("keeping")
-@pytest.mark.parametrize("remark", ["# ours\n\n{}", "{}# ours\n"])
-def test_the_same_code_on_other_lines_needs_no_process_and_has_its_own_lines(remark: str) -> None:
-    asked = [Form("double", (View(0, "float32", (n,), (1,)),)) for n in (100, 256)]
-
-    def answers(text: str) -> tuple[list[object], bool]:
-        with Tracer(Text(text), number=0) as tracer:
-            said = [tracer.load(), *[one for form in asked for one in (tracer.trace_form(form), tracer.explore(form), *tracer.follow(form))]]
-            return said, tracer._sock is not None
-
-    edited = remark.format(RIGHT)
-    assert answers(RIGHT)[1]
-    known = answers(edited)
-    with reuse.kept():
-        assert answers(edited) == (known[0], True)
-    assert not known[1] and code_of(edited) == code_of(RIGHT)
-
-
-@pytest.mark.usefixtures("keeping")
-@pytest.mark.parametrize("entry", ["return undefined", "print('x is a'); return x", "import warnings; warnings.warn('odd'); return x"])
-def test_what_may_name_a_line_is_asked_of_the_same_code_on_other_lines(entry: str) -> None:
-    said = list[object]()
-    for text in (f"import torch\ndef entry(x):\n    {entry}\n", f"import torch\n\n# ours\ndef entry(x):\n    {entry}\n"):
-        with Tracer(Text(text), number=0) as tracer:
-            try:
-                tracer.trace("entry", [X])
-                said.append(tracer.output.count("submission.py:"))
-            except TraceError as error:
-                said.append(error.line)
-            assert (tracer._sock is None) is ("print" in entry and "ours" in text)
-    assert said in ([3, 5], [0, 0], [1, 1])
 
 
 @pytest.mark.usefixtures("keeping")

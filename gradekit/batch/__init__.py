@@ -10,7 +10,6 @@ gradebook        from results, marks and the policy to a line for each student
 course_pages     the course, its students and its assignments as pages
 exports          the files of Canvas and Moodle filled; points into Canvas by its API, after a yes
 feedback         a report for each student, and all as one zip; `summary`: of all, and progress
-twins            submissions whose code is the same: one is graded
 similar          which submissions resemble each other, by what was kept of them
 class_folder     a class's folder, and what a command of `class_commands` does with it
 marking          hand-ins as people mark them, in a browser

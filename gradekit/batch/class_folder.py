@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gradekit.assignment import COURSE_FILE, UsageError, course_file, get
-from gradekit.batch import course_pages, feedback, gradebook, grader, intake, policy, pool, scheduler, summary, twins
+from gradekit.batch import course_pages, feedback, gradebook, grader, intake, policy, pool, scheduler, summary
 from gradekit.batch.feedback import safe_name
 from gradekit.batch.gradebook import Line, Lines, labelled, printed, to_csv
 from gradekit.batch.intake import HandIn, Student, class_list, squeezed
@@ -304,10 +304,8 @@ class GradingSession:
         made = closing(pool.ClusterPool(cluster)) if cluster else pool.GraderPool(graders, local, jobs=jobs)
         try:
             with made as workers:
-                files = {digest: hand_in.path for digest, hand_in in self._todo.items()}
-                firsts = twins.firsts(files, self.grading.assignment.entry)
-                lines, todo = ProgressLog(names, firsts, len(fresh), workers, say), {d: self._todo[d] for d in firsts}
-                scheduler.grade(self.grading, todo, workers, lines.graded, lines.measured)
+                lines = ProgressLog(names, jobs, len(fresh), workers, say)
+                scheduler.grade(self.grading, self._todo, workers, lines.graded, lines.measured)
         except pool.ClusterLost as error:
             raise UsageError(f"{error}. {_KEPT}") from None
         except KeyboardInterrupt:

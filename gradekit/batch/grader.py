@@ -272,26 +272,16 @@ def _assignment(job: Job) -> Assignment:
 
 
 def _graded(job: GradingJob) -> JobResult:
-    from gradekit.batch import twins
-    from gradekit.subject import run_cache
-
-    entry, in_class = _assignment(job).entry, run_cache.runs.current.in_class
-    with _file(job) as path:
-        if in_class is None:
-            return _checked(job, path)
-        graded = (job.name, job.digests, sorted(job.options.items()))
-        return JobResult(**twins.asked_once(in_class, path, entry, graded, lambda: asdict(_checked(job, path))))
-
-
-def _checked(job: GradingJob, path: Path) -> JobResult:
     from gradekit.checking import check
 
+    _assignment(job)
     kept: dict[str, Any] = {}
 
     def keep(subject: Subject) -> None:
         kept.update(_kept(subject), **({"digests": subject.digests} if job.digests else {}))
 
-    report = check(path, job.assignment, GradingOptions(**job.options), on_subject=keep)
+    with _file(job) as path:
+        report = check(path, job.assignment, GradingOptions(**job.options), on_subject=keep)
     return JobResult(record.to_dict(report), **kept)
 
 
@@ -395,7 +385,7 @@ def digest(data: bytes) -> str:
 
 
 def plain_name(assignment: Assignment, path: Path) -> str:
-    """What a report calls the file: LMSes write names and numbers of students into theirs, and twins share a report."""
+    """What a report calls the file: LMSes write names and numbers of students into theirs."""
     stem = "answers" if assignment.is_quiz else "submission"
     suffix = next((s for s in submission.archive.SUFFIXES if path.name.lower().endswith(s)), path.suffix.lower())
     return stem + suffix

@@ -177,19 +177,16 @@ class Count:
     def __init__(self, total: int) -> None:
         self.done, self.total = 0, total
         self._began, self._now = math.inf, 0.0
-        self._worked, self._ahead = 0, float(total)
 
-    def add(self, now: float, seconds: float, ahead: float | None = None) -> None:
-        """One more is done, in so many seconds of work; `ahead` others will take time too, by default all the rest."""
+    def add(self, now: float, seconds: float) -> None:
+        """One more is done, in so many seconds of work."""
         self.done += 1
-        self._worked += seconds > 0
-        self._ahead = self.total - self.done if ahead is None else ahead
         self._began, self._now = min(self._began, now - seconds), now
 
     @property
     def left(self) -> float:
         """Seconds for the rest at the rate of those that have ended: those that have begun are slower ones."""
-        return (self._now - self._began) * self._ahead / max(self._worked, 1)
+        return (self._now - self._began) * (self.total - self.done) / max(self.done, 1)
 
     def __str__(self) -> str:
         """3/40, 5 min left."""
@@ -202,30 +199,21 @@ def duration(value: float) -> str:
 
 
 class ProgressLog:
-    """Says a line for each result: of the students in `names` (by digest), of `todo` submissions, each with the first
-    of the same code (see twins.firsts); of `waiting` others the speed alone is measured."""
+    """Says a line for each result: of the students in `names` (by digest), of `todo` submissions; of `waiting` others
+    the speed alone is measured."""
 
     def __init__(
-        self, names: Mapping[str, str], todo: Mapping[str, str], waiting: int, pool: Pool, say: Say,
+        self, names: Mapping[str, str], todo: int, waiting: int, pool: Pool, say: Say,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._names, self._are_cards, self._say, self._clock = names, pool.has_gpus(), say, clock
-        self._todo, self._has_failed = dict(todo), dict[str, bool]()
-        self._graded, self._measured = Count(len(todo)), Count(waiting)
+        self._graded, self._measured = Count(todo), Count(waiting)
 
     def graded(self, digest: str, found: Mapping[str, Any]) -> None:
         """A submission has its result."""
-        self._todo.pop(digest, None)
-        self._has_failed[digest] = any(ending(check) == "failed" for check in found["checks"])
-        self._graded.add(self._clock(), found["seconds"], self._ahead())
+        self._graded.add(self._clock(), found["seconds"])
         self._measured.total += self._are_cards and awaits_gpu(found)
         self._write(str(self._graded), digest, found)
-
-    def _ahead(self) -> float:
-        """How many of the rest will take time: a submission does whose code is a new one, or that of one that failed
-        (see twins). Where that one has no result yet, as many as have failed so far."""
-        usual = sum(self._has_failed.values()) / len(self._has_failed)
-        return sum(1 if first == digest else self._has_failed.get(first, usual) for digest, first in self._todo.items())
 
     def measured(self, digest: str, found: Mapping[str, Any]) -> None:
         """A submission's speed was measured."""

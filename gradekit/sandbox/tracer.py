@@ -5,25 +5,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import re
 import socket
 import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from gradekit import framework, reuse, wire
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.origins import Explored, Origins
-from gradekit.program import Argument, Kernel, Launch, Program, Scalar, View, encode, every_step, field_names, key_of
+from gradekit.program import Argument, Kernel, Program, View, encode, every_step
 from gradekit.sandbox import replies
 from gradekit.sandbox.replies import Loaded, TraceError, Unavailable, malformed
 from gradekit.sandbox.servers import DEFAULT, ForkServer, Limits, RunQueue, host
 from gradekit.submission import Submission
-from gradekit.submission.layout import LINE_IN_WORDS, code_of, moved_lines
 
 INSPECT_SECONDS = 60.0  # how long importing torch.compile's machinery and compiling a small model may take
 
@@ -39,8 +37,8 @@ lie in the socket's buffer, whatever the process is doing."""
 T = TypeVar("T")
 
 
-_ANSWERS: reuse.SharedCache[tuple[bytes, str, int], tuple[object, str, str]] = reuse.shared()
-"""What processes answered, or why they did not, and what they printed; and the text that they were asked of."""
+_ANSWERS: reuse.SharedCache[tuple[bytes, str, int], tuple[object, str]] = reuse.shared()
+"""What processes answered, or why they did not, and what they printed."""
 
 
 NO_SUBMISSION = Submission("", "", "")  # an empty submission, for a process that is to load none
@@ -71,7 +69,7 @@ class Tracer(contextlib.AbstractContextManager["Tracer"]):
         self._has_loaded = False  # in this process or one before: then what it prints has been seen
         self._who = b""
         if number is not None and reuse.is_keeping():
-            who = repr((code_of(submission.text) or submission.text, calling, limits, number))
+            who = repr((submission.text, calling, limits, number))
             self._who = hashlib.sha256(who.encode()).digest()
         self._times = Counter[str]()  # of each question
         self._unasked: list[Callable[[], object]] | None = [] if self._who else None
@@ -204,7 +202,7 @@ class Tracer(contextlib.AbstractContextManager["Tracer"]):
 
     def _remembered(self, question: str, ask: Callable[[], T]) -> T:
         """What the process answers. A grader that keeps what it learns (see gradekit.reuse) keeps this, for a later
-        grading, under all that the process can have made it from: the text's code, the limits, the question and how
+        grading, under all that the process can have made it from: the text, the limits, the question and how
         often it was asked before; versions and machine are those of this process. As long as it has the answers, it
         needs no process; from the first that it has not, one is asked everything from the beginning. The process of
         another `number`, which is another of the same grading, or one after one that was lost answers for itself.
@@ -220,7 +218,7 @@ class Tracer(contextlib.AbstractContextManager["Tracer"]):
             known = self._asked_now(ask)
             is_late = isinstance(known[0], TraceError) and known[0].cause is Cause.TIMEOUT  # the machine was busy
             if self._who and not is_late:
-                _ANSWERS.put(key, (*known, self._submission.text))
+                _ANSWERS.put(key, known)
         if isinstance(known[0], TraceError):
             raise known[0].with_traceback(None)
         return cast(T, known[0])
@@ -239,14 +237,7 @@ class Tracer(contextlib.AbstractContextManager["Tracer"]):
         return self._known(self._key(question)) is not None
 
     def _known(self, key: tuple[bytes, str, int]) -> tuple[object, str] | None:
-        """What was answered, and printed, of this text, or of one with the same code, as it holds of this one."""
-        found, text = None if self._unasked is None else _ANSWERS.get(key), self._submission.text
-        if found is None or found[2] == text:
-            return found and found[:2]
-        own = moved(found[:2], found[2], text)
-        if own is not None:
-            _ANSWERS.put(key, (*own, text))
-        return own
+        return None if self._unasked is None else _ANSWERS.get(key)
 
     def _catch_up(self) -> None:
         unasked, self._unasked = self._unasked or (), None
@@ -505,77 +496,3 @@ class Form:
         """What the tracer is asked for what host code compares in the call."""
         layout = None if self.upstream is None else encode(self.upstream)
         return self.following | {"do": "explore", "upstream": layout}
-
-
-# --- what was learned of a submission, as it holds of a text with the same code on other lines ------------------------
-
-
-_SPEAKS = re.compile(rf"{LINE_IN_WORDS}|submission\.py:\d")
-_PLACE = re.compile(r'("submission\.py":)(\d+)')
-_WITHOUT = frozenset({int, float, bool, type(None), View, Scalar})  # kinds of values that say nothing of lines
-
-
-def moved(value: T, before: str, after: str) -> T | None:
-    """`value`, which was learned of the text `before`, as it holds of the text `after`, which has the same code; None
-    where words in it may name a line, and lines differ."""
-    lines = moved_lines(before, after)
-    try:
-        return cast(T, _move(before, after).of(value)) if lines else value if lines is not None else None
-    except _SpeaksOfLines:
-        return None
-
-
-class _SpeaksOfLines(Exception):
-    """Words may name a line."""
-
-
-class _Move:
-    """`lines` are the numbers that lines with code have in the other text."""
-
-    def __init__(self, lines: Mapping[int, int]) -> None:
-        self._lines = lines
-        self._kernels: dict[str, tuple[str, Kernel]] = {}
-
-    def of(self, value: Any) -> Any:
-        """`value` with these numbers."""
-        match value:
-            case str() if not _SPEAKS.search(value):
-                return value
-            case tuple() | list():
-                return type(value)([item if type(item) in _WITHOUT else self.of(item) for item in value])
-            case dict():
-                return {key: self._part(key, item) for key, item in value.items()}
-            case Program():
-                kernels = dict(self._kernel(key, kernel) for key, kernel in value.kernels.items())
-                return replace(value, steps=self.of(value.steps), kernels=kernels)
-            case Explored():
-                left = tuple((self._lines.get(line, line), self.of(what)) for line, what in value.left)
-                return replace(value, origins=self.of(value.origins), launches=self.of(value.launches), left=left)
-        kind: Any = type(value)
-        if kind in _WITHOUT:
-            return value
-        if not (names := field_names(kind)):  # words, or an error, whose words may quote a line
-            raise _SpeaksOfLines
-        changed = {name: self._part(name, getattr(value, name)) for name in names}
-        if isinstance(value, Launch):
-            changed["kernel"] = self._kernels[value.kernel][0]
-        return replace(value, **changed)
-
-    def _part(self, name: str, value: Any) -> Any:
-        if name == "source" and isinstance(value, dict):  # a record's, whose text is the line's with its comment
-            raise _SpeaksOfLines
-        return self._line(value) if name == "line" else value if type(value) in _WITHOUT else self.of(value)
-
-    def _line(self, line: int | None) -> int | None:
-        return None if line is None else self._lines.get(line, line)
-
-    def _kernel(self, key: str, kernel: Kernel) -> tuple[str, Kernel]:
-        if key not in self._kernels:
-            own = replace(kernel, ttir=_PLACE.sub(lambda at: f"{at[1]}{self._line(int(at[2]))}", kernel.ttir))
-            self._kernels[key] = key_of(own), own
-        return self._kernels[key]
-
-
-@functools.lru_cache(maxsize=4)
-def _move(before: str, after: str) -> _Move:
-    return _Move(moved_lines(before, after) or {})

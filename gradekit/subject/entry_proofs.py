@@ -32,12 +32,10 @@ from gradekit.prove.symbolic_host import NotFollowed
 from gradekit.report.proofs import sized
 from gradekit.report.text import shortened
 from gradekit.sandbox import Form, TraceError, Tracer
-from gradekit.sandbox.tracer import moved
 from gradekit.subject import Limit
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.subject import Subject
 from gradekit.submission import read
-from gradekit.submission.layout import code_of
 
 
 def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, gradient: bool = False) -> Proofs:
@@ -55,19 +53,17 @@ def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, 
     return found
 
 
-_PROOFS: reuse.SharedCache[str, tuple[Proofs, str]] = reuse.shared(32)
-"""What was decided, by the submission's code and the question; and of which text."""
+_PROOFS: reuse.SharedCache[str, Proofs] = reuse.shared(32)
+"""What was decided, by the submission's text and the question."""
 
 
 def _decided(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, gradient: bool) -> Proofs:
-    text = subject.submission.text
-    question = repr((code_of(text) or text, subject.assignment.calling, entry, budget, gradient))
-    known = _PROOFS.get(question)
-    found = known and (known[0] if known[1] == text else moved(known[0], known[1], text))
+    question = repr((subject.submission.text, subject.assignment.calling, entry, budget, gradient))
+    found = _PROOFS.get(question)
     if found is None:
         found, is_whole = _prove(subject, entry, budget, gradient)
         if is_whole:
-            _PROOFS.put(question, (found, text))
+            _PROOFS.put(question, found)
     return replace(found, verdicts=[*found.verdicts], gaps=[*found.gaps], faults=[*found.faults], failures=[])
 
 

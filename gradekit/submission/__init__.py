@@ -3,7 +3,7 @@
 reading.py   a path to a submission, whatever the form      notebook.py   a notebook's cells as one source
 archive.py   the one file that is meant in an archive       syntax.py     what is wrong with a source, in plain words
 modules.py   several files as one source                    reach.py      whether a source could change its process
-parsed_source.py  a source with its syntax tree, to be edited   layout.py  sources whose code is the same
+parsed_source.py  a source with its syntax tree, to be edited
 """
 
 from gradekit.submission.modules import imported_from

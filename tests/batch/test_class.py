@@ -36,7 +36,7 @@ CLASS = {
     "hal": "def double(x):\n    return x + x\n", "ida": f"# Ida's\n{RIGHT}", "joe": f"{WRONG}\n# by Joe\n",
     "kim": f"{OTHER}\n# by Kim\n",
 }
-"""With so many, graders share what they find out; the last three are twins of others."""
+"""With so many, graders share what they find out; the last three differ from others in a comment."""
 
 
 def hand_in(folder: Path, students: dict[str, str] = CLASS) -> Path:
@@ -117,7 +117,7 @@ def test_identical_submissions_run_once_and_no_report_names_the_other(graded: tu
     assert reports[0]["submission"]["path"] == "submission.py"
 
 
-def test_a_twin_has_the_report_of_the_other_but_for_its_own_text_and_lines(graded: tuple[Path, str]) -> None:
+def test_the_same_code_below_a_comment_has_the_same_report_but_for_its_text_and_lines(graded: tuple[Path, str]) -> None:
     reports = [json.loads((graded[0] / f"out/double/feedback/{s}/report.json").read_text()) for s in ("ada", "ida")]
     ada, ida = ({name: value for name, value in report.items() if name not in ("seconds", "notes")} for report in reports)
     assert ada["submission"].pop("sha256") != ida["submission"].pop("sha256")

@@ -155,20 +155,6 @@ def test_after_a_tenth_the_estimate_is_right_within_a_fifth(seconds: list[float]
 
 
 @pytest.mark.parametrize(
-    ("outcome", "ahead"), [(Outcome.PASSED, 17), (Outcome.FAILED, 37)], ids=["by another's result", "as others do"]
-)
-def test_twins_count_as_long_as_they_will_take(outcome: Outcome, ahead: int) -> None:
-    """Twenty submissions, each with a twin: three have been graded, in a second each"""
-    todo = {f"{name}{number}": f"a{number}" for name in "ab" for number in range(20)}
-    now, said = [0.0], list[str]()
-    progress = ProgressLog(dict.fromkeys(todo, "ada"), todo, 0, GraderPool(1), said.append, clock=lambda: now[0])
-    for number in range(3):
-        now[0] += 1.0
-        progress.graded(f"a{number}", record(replace(PASSED, outcome=outcome)) | {"seconds": 1.0})
-    assert said[-1].startswith(f"[3/40, {ahead} s left]")
-
-
-@pytest.mark.parametrize(
     ("value", "said"), [(8.2, "8.2 s"), (200, "4 min"), (5000, "1 h 24 min"), (86400 * 1.2, "1 day 5 h")]
 )
 def test_long_times_are_said_in_long_units(value: float, said: str) -> None:
@@ -177,7 +163,7 @@ def test_long_times_are_said_in_long_units(value: float, said: str) -> None:
 
 def test_the_two_lanes_count_apart() -> None:
     said: list[str] = []
-    progress = ProgressLog({"a": "ada", "b": "bob"}, {"a": "a"}, 1, WithCards(), said.append, clock=lambda: 0.0)
+    progress = ProgressLog({"a": "ada", "b": "bob"}, 1, 1, WithCards(), said.append, clock=lambda: 0.0)
     progress.graded("a", WAITS)
     progress.measured("b", MEASURED)
     progress.measured("a", MEASURED)
