@@ -66,16 +66,19 @@ def hides_mistake(each: Sequence[tuple[Effort, Effort]], but: Collection[int]) -
     """Whether an edit that makes results right only hides the mistake, by what kernels did before it and do after it in
     each of some examples, `but` for these lines, which it changes: a loop has one step at most in each program that had
     several, a line stores nothing any more, one program is left of several, what is stored nobody loads, or the same
-    elements are stored or loaded once more. Examples that came to no end tell nothing."""
+    elements are stored or loaded once more. Examples that came to no end tell nothing, and how much is done is compared
+    where all have."""
     ended = [pair for pair in each if pair[0].runs == pair[1].runs]
     before, after = (_together(pair[place] for pair in ended) for place in (0, 1))
+    idle = before.storing - after.storing - {*but}
+    if idle or len(ended) < len(each):
+        return bool(idle)
     turns = ((line, most) for line, most in before.turns.items() if line not in but)
     stores, loads = after.stored / max(before.stored, 1), after.loaded / max(before.loaded, 1)
     is_once = before.loaded <= MORE_LOADS * before.loaded_once  # each element, about
     has_new = after.loaded_once > before.loaded_once or after.stored > before.stored
     return (
         any(most > 1 >= after.turns[line] for line, most in turns)
-        or bool(before.storing - after.storing - {*but})
         or _programs_left_out(before, after)
         or after.unread > before.unread
         or stores >= 2 and after.stored >= 2 * after.stored_once

@@ -41,7 +41,8 @@ def test_calls_that_came_to_no_end_tell_nothing() -> None:
     after = effort(stored=800)
     after.runs = 1
     assert not hides_mistake([(effort(), after)], ())
-    assert hides_mistake([(effort(), after), (effort(), effort(stored=800))], ())  # the other one did
+    assert not hides_mistake([(effort(), after), (effort(), effort(stored=800))], ())
+    assert hides_mistake([(effort(), after), (effort(), effort(storing={31}))], ())  # the other one did
 
 
 def test_a_change_of_a_loop_may_leave_it_one_step_and_that_of_a_store_may_leave_it_out() -> None:
