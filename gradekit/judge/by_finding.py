@@ -127,10 +127,11 @@ def _ends(finding: Finding, evidence: Evidence) -> set[int]:
 
 
 def _has_no_mask(finding: Finding, kind: str, evidence: Evidence, written: Sequence[PointerAccess]) -> bool:
-    """Whether each access at the finding's line has lanes and no mask; Triton folds one away that is always true."""
+    """Whether each access at the finding's line has lanes and no mask; Triton folds one away that is always true, and
+    gives each atomic one: whether it was written, only the text tells."""
     mine = [op for op in evidence.operations if op.name in _ACCESSES[kind] and finding.line in evidence.lines_of(op)]
     is_folded = bool(written) and all(one.mask is not None for one in written)
-    return bool(mine) and not is_folded and all(_is_tile(op) and not _is_masked(op) for op in mine)
+    return bool(mine) and not is_folded and all(_is_tile(op) and (op.name == _ATOMIC or not mask_of(op)) for op in mine)
 
 
 _ATOMIC = "tt.atomic_rmw"
@@ -141,11 +142,6 @@ def _is_tile(op: Op) -> bool:
     """Whether an access is to more than one element."""
     pointer = op.operand_types[0]
     return bool(pointer.shape or pointer.pointee is not None and pointer.pointee.shape)
-
-
-def _is_masked(op: Op) -> bool:
-    """That of an atomic is there, written or not: only the text tells."""
-    return bool(op.name != _ATOMIC and mask_of(op))
 
 
 def _written(finding: Finding, kind: str, text: str) -> Sequence[PointerAccess]:

@@ -100,13 +100,6 @@ class MendTries:
         wrong = [*known, *(one for one in unlike(few, Limit.RUN_FURTHER) if self.texts.before(one) is not None)]
         return len({*wrong}) > 1 and self.wrong_in(text, {check}) is None
 
-    def helps(self, text: str) -> bool:
-        """Whether all that is tried is right with a text, or the failing example and most of the others."""
-        example, is_own = self.check.example, {self.check.name}
-        return self.is_right(text) or (
-            example is not None and self._is_right_at(example, text) and self.makes_a_check_right(text, is_own)
-        )
-
     def _walked(self, text: str, example: Example) -> BaseException | None:
         """What a walk says of an example with a text; NotWalked where that tells nothing, as of memory."""
         walked = self.walked_examples(text) if example.compares else None

@@ -232,7 +232,7 @@ class Tutor:
         if tries.check.kind is Kind.MEMORY:  # which is looked at last, and may be all that an edit makes right
             seen = (mend for one, *_ in self._open.values() for mend in one.in_part)
             halves = list(dict.fromkeys([*halves, *seen]))[: 2 * Limit.HALVES]
-        for half in (half for half in halves if LOOK not in half.hint and tries.helps(half.applied(tries.text))):
+        for half in (half for half in halves if LOOK not in half.hint and tries.is_right(half.applied(tries.text))):
             if tries.holds(half) is not OtherChecks.NOT and not tries.is_no_repair(half):
                 self._mending.in_part.add(half)
                 if (told := self._with_numbers(tries, half, is_half=True)) is not None:
