@@ -5,13 +5,14 @@ So a refutation for sizes that no machine could hold is looked at without any of
 address that depends on data says nothing.
 """
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 
-from gradekit.engine.budget import Budget, Meter
+from gradekit.engine.budget import Budget, Meter, OverBudget, Unsupported
 from gradekit.engine.frame import Frame, LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.lanes import Access, flat_index, flat_mask
@@ -31,7 +32,7 @@ def touched(
     module: Module, ttir: str, launch: Launch, linear: Sequence[int], path: str
 ) -> list[tuple[Op, TouchedElements]]:
     """What the programs with these linear ids touch, operation by operation."""
-    found, storages = list[tuple[Op, TouchedElements]](), _nothing(launch)
+    found, storages = list[tuple[Op, TouchedElements]](), Memory()
 
     def observe(frame: Frame, op: Op) -> None:
         if (seen := touched_by(frame, op, storages)) is not None:
@@ -39,43 +40,43 @@ def touched(
 
     memory, meter = CountingMemory(Traffic(), set(), []), Meter(Budget(work=Limit.PROBE_WORK))
     context = LaunchContext(module, facts(ttir), launch.grid, memory, meter, 0, "", path, observe=observe)
-    run_programs(context, bind(module.entry, launch.args, storages), linear)
+    _run(context, launch, storages, linear)
     return found
 
 
-def _nothing(launch: Launch) -> Memory:
-    """Storages for the arguments of a launch, without any data."""
-    storages, empty = Memory(), torch.empty(0, dtype=torch.uint8)
+def _run(context: LaunchContext, launch: Launch, storages: Memory, linear: Sequence[int]) -> None:
     for argument in launch.args:
         view = getattr(argument, "view", argument)
         if hasattr(view, "storage"):
+            empty = torch.empty(0, dtype=torch.uint8)
             storages.storages[view.storage] = Storage(view.storage, empty, (view.storage + 1) * ADDRESS_GAP)
-    return storages
+    run_programs(context, bind(context.module.entry, launch.args, storages), linear)
 
 
-def stored_by_some(program: Program, near: Sequence[int], far: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Elements of the result, int64 and ascending, with what some programs of a call store there where all that is
-    loaded is 1: those that come to the elements `near` where elements are dealt out in order and, if `far`, those whose
-    place along an axis of the grid is a power of two or the last. Raises what `gradekit.engine.run` does."""
+def stored_by_some(program: Program, near: Sequence[int] = (0,), far: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
+    """Elements of the result of a call that may be of any size, int64 and ascending, with what some programs store
+    there where all that is loaded is 1: those that come to the elements `near` where elements are dealt out in order
+    and, if `far`, those whose place along an axis of the grid is a power of two or the last; as far as work allows."""
     result = next(view for view in program.results if isinstance(view, View))
     parts, meter = [(torch.empty(0, dtype=torch.int64), torch.empty(0))], Meter(Budget(work=Limit.PROBE_WORK))
     for launch in program.every_launch:
         ttir, memory = program.kernels[launch.kernel].unaligned, _OfOnes(Traffic(), set(), [])
         context = LaunchContext(parsed(ttir), facts(ttir), launch.grid, memory, meter, 0, "", program.path)
-        some = _some(launch.grid, near, far, result)
-        run_programs(context, bind(context.module.entry, launch.args, _nothing(launch)), some)
+        some = _some(launch.grid, [n for n in near if n < result.numel], far, result.numel)
+        with contextlib.suppress(OverBudget, Unsupported):
+            _run(context, launch, Memory(), some)
         parts += memory.values.get(result.storage, [])
     where, values = (torch.cat(each) for each in zip(*parts, strict=True))
     order = where.argsort(stable=True)
     return where[order], values[order]
 
 
-def _some(grid: Sequence[int], near: Sequence[int], far: bool, result: View) -> list[int]:
-    total, step, found = math.prod(grid), 1, set[int]()
+def _some(grid: Sequence[int], near: Sequence[int], far: bool, elements: int) -> list[int]:
+    total, step = math.prod(grid), 1
+    found = {n * total // elements + more for n in near for more in (0, 1)}
     for size in grid if far else ():
         found |= {place * step for place in (size - 1, *(1 << bit for bit in range(max(size - 1, 0).bit_length())))}
         step *= size
-    found |= {n * total // result.numel + more for n in near if n < result.numel for more in (0, 1)}
     return sorted(one for one in found if one < total)
 
 

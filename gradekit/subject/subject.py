@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradekit.engine.budget import OverBudget, Unsupported
+from gradekit.engine.budget import Unsupported
 from gradekit.exact.places import kept_in_half
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
@@ -27,7 +27,6 @@ from gradekit.judge.evidence import UPSTREAM
 from gradekit.judge.failure import Idle
 from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Program, folded
-from gradekit.prove.probe import stored_by_some
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import Limit, digest, rules
 from gradekit.subject.call_spec import (
@@ -501,14 +500,6 @@ class Entry:
         """The program of a call with `args`, or of its backward pass as in `gradient`, of any size: it is not run."""
         given = args if upstream is None else (*args, upstream.named(UPSTREAM))
         return self._subject.traced(self._name, given, tuple(wanted), self._on_one_gpu)
-
-    def in_samples(self, *args: Any, near: Sequence[int] = (0,), far: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
-        """Numbers of elements of the result of a call of any size, ascending, and what is stored there where tensors
-        hold ones: by programs `near` elements, and some far apart. Nothing where that takes too much."""
-        try:
-            return stored_by_some(self.traced(*args), near, far)
-        except (OverBudget, Unsupported):
-            return torch.empty(0, dtype=torch.int64), torch.empty(0)
 
     def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
         """A call with `args` (Input specs, see `strategies.normal`, numbers, None), whose values are drawn anew, timed
