@@ -326,13 +326,12 @@ class MendTries:
         return sum(self._walked(text, one) is None for one in self._smallest(most))
 
     def _smallest(self, most: int) -> list[Example]:
-        """The smallest examples of checks of results: half of them its own, then those of each in turn."""
-        of_each = dict[str, list[Example]]()
+        """The smallest examples of each check of results in turn, its own first."""
+        of_each = dict[str, list[Example]]({self.check.name: []})
         for one in (one for one in self.texts.planned if one.compares):
             of_each.setdefault(one.check, []).append(one)
-        own = of_each.get(self.check.name, [])[: most // 2]
         in_turn = (one for turn in itertools.zip_longest(*of_each.values()) for one in turn if one is not None)
-        return [*itertools.islice(dict.fromkeys([*own, *in_turn]), most)]
+        return [*itertools.islice(in_turn, most)]
 
     @cached_property
     def _further(self) -> list[Example]:
