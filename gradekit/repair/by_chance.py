@@ -53,7 +53,7 @@ def with_one(mend: Mend, text: str) -> list[str]:
     draft, (put, gone) = draft_of(text), _words(mend, text)
     kernels = [one for one in draft.kernels if one.name == mend.kernel] if draft is not None else []
     strides = {name for one in kernels for name in one.strides}
-    names = {*put} & {name for one in kernels for name in one.params} - (strides if strides & {*gone} else {*()})
+    names = {*put} & {name for one in kernels for name in one.params} - (strides if strides & {*gone} else set())
     as_one = lambda name: [replace(one, new=re.sub(rf"(?<![\w.]){name}\b", "1", one.new)) for one in mend.edits]
     return [replace(mend, edits=tuple(as_one(name))).applied(text) for name in names]
 

@@ -388,8 +388,7 @@ def without(half: Mend, other: Mend, text: str) -> Mend | None:
 
 def _are_apart(one: Mend, other: Mend) -> bool:
     """Whether two mends of a text change other places of it."""
-    pairs = itertools.product(one.edits, other.edits)
-    return all(edit.end <= new.start or new.end <= edit.start for edit, new in pairs)
+    return all(edit.end <= new.start or new.end <= edit.start for edit in one.edits for new in other.edits)
 
 
 def _placed(half: Mend, text: str) -> Iterator[tuple[int, int, int]]:
