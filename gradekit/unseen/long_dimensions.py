@@ -369,8 +369,9 @@ def _on_paths(draws: Draws, paths: Iterable[Path]) -> Iterator[LongCall]:
     each = {path.way: path for path in sorted(paths, key=lambda one: -one.form.elements) if all(path.form.is_plain)}
     for path in reversed(each.values()):
         scope = CallScope(draws, rank_of(draws, path.form), True)
-        own = scope.sizes_of(path.form)
-        for name in [one for one in scope.sizes if own.keys() >= {*scope.sizes}]:
+        known = scope.sizes_of(path.form)
+        own = {name: known[name] for name in scope.sizes if name in known and not draws.derive}
+        for name in own if len(own) == len(scope.sizes) else ():
             sizes = own | {name: _greatest(draws, path.form, own, name)}
             call = LongCall(draws, stretched(draws, path.form, sizes, False), name, own, sizes)
             if all(went is not False for went in path.held(path.values(call.form.leaves))):
