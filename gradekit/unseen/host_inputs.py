@@ -141,7 +141,7 @@ class HostInputs:
 def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:
     """A call that has become `form`, on a path of its own, with all else that the check is about: what `rows` of its
     design have, their sizes where these are larger, and else so much more, where that takes the path too. Where layouts
-    decide, two of four calls have its very strides and offsets."""
+    decide, those with a level that no call before had have its very strides and offsets."""
     most = Limit.LARGER * Limit.NEAR_ELEMENTS
     scope = CallScope(sizes_alone(draws), rank_of(draws, form), True, Limit.FAR, most)
     own, kept = scope.sizes_of(form), ("size ", "rank", *(["layout ", "alias"] if path.asked_of_layout else []))
@@ -149,8 +149,11 @@ def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: 
     dtypes_of = lambda picks: tuple(level for name, level in picks.items() if name.startswith("dtype "))
     met = Counter([dtypes_of(like(draws, form))])
     rows = sorted(rows, key=lambda row: met.update([dtypes_of(row)]) or met[dtypes_of(row)])  # each dtype before again
+    levels = set[tuple[str, Any]]()  # of calls that lie as this one does
     for turn, row in enumerate(row for row in rows if row.get("rank", scope.rank) == scope.rank):
-        others, same = draws.sizes_of(row, turn), path.asked_of_layout and turn // 2 % 2 == 0
+        own_levels = {level for level in row.items() if not level[0].startswith(kept)}
+        others, same = draws.sizes_of(row, turn), path.asked_of_layout and not own_levels <= levels
+        levels |= own_levels if same else set()
         near = {**others, **own}
         pairs = ((name, n, others.get(name, n)) for name, n in near.items())
         columns = {name: torch.tensor([n + other if other < n else other, n]) for name, n, other in pairs}
