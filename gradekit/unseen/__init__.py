@@ -20,6 +20,7 @@ class Limit:
     PATHS, COMPARISONS = 8, 200  # through host code, of calls that are alike; of one path
     # of one check (three times as many on the host where layouts decide); of one comparison, without success
     SOLVED_ON_HOST, SOLVED_IN_KERNELS, IN_VAIN = 12, 24, 2
+    PAIRS = 8  # of ways of comparisons, each seen in a call without the other
     LOOPS = 2  # of one check, tried with each kind of values and each group of dtypes that the kernel treats alike
     # of a comparison with what is loaded, at each end; numbers of one check, calls that hold them; numbers tried
     EDGES, LOADED, LOADING, RANGE = 2, 48, 12, 1 << 16

@@ -22,7 +22,7 @@ from gradekit.unseen import Limit
 from gradekit.unseen.further import SEED, Decision, FurtherCall, Purpose, fits, like, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
+from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Together, Way
 
 
 @dataclass
@@ -62,15 +62,31 @@ class HostInputs:
 
     def last(self, draws: Draws) -> Iterator[FurtherCall]:
         """Small calls with the largest sizes that comparisons with a number send the way of smaller ones, once in each
-        layout that tells calls apart: what holds for small sizes alone, such as 16-bit indices, shows there first."""
+        layout that tells calls apart: what holds for small sizes alone, such as indices of 16 bits, shows there first.
+        Then such for ways that none has gone together."""
+        ends = (AtEnd(path, step) for path in self.paths for step in filter(path.is_below, range(len(path.steps))))
         met = self.branches.ended | self.tried
-        for wanted in (AtEnd(path, n) for path in self.paths for n in filter(path.is_below, range(len(path.steps)))):
-            if wanted.way not in met:
+        for wanted in (*ends, *itertools.islice(self._never_together(), Limit.PAIRS * self.goes_far)):
+            if isinstance(wanted, Together) or wanted.way not in met:
                 calls = self._calls(draws, wanted)
                 each = {max(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in calls}
                 if small := [count for count in each if count <= Limit.NEAR_ELEMENTS]:
                     met |= {wanted.way}
                     yield replace(each[max(small)], purpose=Purpose.VARIED)
+
+    def _never_together(self) -> Iterator[Together]:
+        """Two ways of comparisons of sizes with a number that calls have gone each, and none has both."""
+        ways = [{(branch, condition.held) for condition, branch in path.steps} for path in self.paths]
+        met: set[tuple[Way, Way]] = {pair for one in ways for pair in itertools.permutations(one, 2)}
+        seen = set[Way]().union(*ways)
+        for path in self.paths:
+            sized = [step for step, gap in enumerate(path.gaps(path.values_of(path.form))) if gap is not None]
+            for step, kept in itertools.permutations(sized, 2):
+                wanted, other = Together(path, step, False, kept), OtherWay(path, kept)
+                pair = wanted.way, (other.branch, not other.way[1])
+                if pair[0] in seen and pair not in met and wanted.asked.isdisjoint(other.asked):
+                    met |= {pair, pair[::-1]}
+                    yield wanted
 
     def decisions(self, draws: Draws) -> Iterator[Decision]:
         """The ways that host code can go in promised calls, and whether a call has."""

@@ -263,6 +263,18 @@ class OtherWay:
         return beyond if bool(beyond.any()) else fits
 
 
+@dataclass(frozen=True)
+class Together(OtherWay):
+    """A step of a path that must go the other way, while another, `kept`, goes as it did."""
+
+    kept: int = 0
+
+    def met(self, among: Calls) -> Tensor | None:
+        """See `OtherWay`."""
+        fits, kept = super().met(among), among.held[self.kept]
+        return None if fits is None or kept is None else fits & torch.as_tensor(kept)
+
+
 _OF_MANY = ("tt.reduce", "tt.dot")
 
 
