@@ -31,7 +31,7 @@ from gradekit.subject.runs import SomePrograms
 from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, fits
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.host_inputs import HostInputs, beyond_half, far_apart, of_one_memory, varied
+from gradekit.unseen.host_inputs import HostInputs, beyond_half, far_apart, of_one_memory, one_size_apart, varied
 from gradekit.unseen.kernel_branches import KernelText, kernel_text
 from gradekit.unseen.kernel_inputs import PATH, KernelInputs, looked_up
 from gradekit.unseen.loaded import at_edges
@@ -148,6 +148,7 @@ class FurtherInputs:
         yield from itertools.islice(looked_up(draws, forms, self._text.keys), Limit.LOOKED_UP)
         fitting = [form for form in forms if fits(draws, form)]
         for usual in [form for form in fitting if form.elements][:1]:
+            yield from one_size_apart(draws, usual) if self._keeps else ()
             yield from of_one_memory(draws, usual) if self._asks_who else ()
             yield from far_apart(draws, usual, [k[-1] for k in _far(draws) if self._first.get(k) == self._check])
         half = next((form for form in fitting if draws.upstream and self._subject.keeps_half(form.key)), None)

@@ -183,6 +183,26 @@ def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: 
             yield replace(call, call=made(draws, form, laid_out, turn, picks), purpose=Purpose.VARIED)
 
 
+def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
+    """Two calls for each size, which alone differs in the second, or for each two, which are exchanged; and strides,
+    where the check has no slices. What is kept for the first, such as tiles or a plan, must not serve the second."""
+    scope = CallScope(sizes_alone(draws), next(filter(None, draws.ranks), 0), True)
+    both = itertools.combinations_with_replacement(scope.sizes if not draws.derive else (), 2)
+    for turn, (name, other) in enumerate(both):
+        near, ends = scope.near(37 + 2 * turn, 1 << 12), [scope.nearest(name, n) for n in (64, 75)]
+        first, second = (near | {other: scope.nearest(other, b), name: a} for a, b in (ends, ends[::-1]))
+        columns = {one: torch.tensor([first[one], second[one]]) for one in near}
+        if first != second and bool(scope.allows(columns).all()):
+            told = f"{name} is {second[name]}, after a call in which it was {first[name]}"
+            every = first, second, {one: max(first[one], second[one]) for one in near}
+            *calls, wide = (made(draws, form, sizes, turn, {"rank": scope.rank}) for sizes in every)
+            sliced = ["sliced_columns" in dict(draws.layouts)[tensor.name] for tensor in draws.tensors]
+            for call in calls:
+                left, pairs = iter(sliced), zip(call, wide, strict=True)
+                same = [replace(a, stride=b.stride) if isinstance(a, Input) and next(left) else a for a, b in pairs]
+                yield FurtherCall(tuple(same), told, purpose=Purpose.VARIED)
+
+
 def one_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
     """Calls of sizes that tiles divide, in which one tensor alone is contiguous, or alone has its rows apart."""
     rank, ways = max(draws.ranks, default=0), ("every_second", "stepped", "sliced_columns")

@@ -17,7 +17,7 @@ from gradekit.prove.value_of import Evaluation, Undefined
 from gradekit.subject.runs import Case, Observation, Runs
 from gradekit.unseen.further import FurtherCall
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.host_inputs import HostInputs, one_apart
+from gradekit.unseen.host_inputs import HostInputs, one_apart, one_size_apart
 from tests.graded import graded
 from tests.unseen.submissions import HOST_LINE, vector_add
 
@@ -45,6 +45,19 @@ def test_a_size_that_the_submission_makes_special_is_found_by_its_line(host: str
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     line = int(check.counterexample["origin"].split()[4])
     assert HOST_LINE <= line <= HOST_LINE + 1
+
+
+def test_two_calls_that_differ_in_one_size_have_the_same_strides_where_a_layout_has_them() -> None:
+    draws = draws_of(calls(domain_of(get("matmul").tests)["matmul"]))
+    assert draws is not None
+    form = TracedForm("", "matmul", (View(0, "float32", (7, 7), (7, 1)), View(1, "float32", (7, 7), (7, 1))))
+    made = [[(one.shape, one.stride) for one in call.call] for call in one_size_apart(draws, form)]
+    (m, turned, k, n) = ([made[place], made[place + 1]] for place in (0, 2, 6, 10))
+    assert [a[0] for (a, _) in m] == [(64, 37), (75, 37)] and [b[0] for (_, b) in n] == [(47, 64), (47, 75)]
+    assert [a[0] for (a, _) in k] == [(43, 64), (43, 75)] and [b[0] for (_, b) in k] == [(64, 43), (75, 43)]
+    assert [a[0] for (a, _) in turned] == [(64, 75), (75, 64)]
+    for first, second in zip(made[::2], made[1::2], strict=True):
+        assert [stride for _, stride in first] == [stride for _, stride in second]
 
 
 def test_each_tensor_alone_is_contiguous_and_alone_is_not_in_sizes_whose_strides_count() -> None:
