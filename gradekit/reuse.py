@@ -141,7 +141,7 @@ def kept(keeping: bool = True) -> Iterator[None]:
 # --- what a fork has learned, for the process that goes on ------------------------------------------------------------
 
 Known = dict[Shared[Any], set[Hashable]]
-_handed_on: list[bytes] = []
+_received: list[bytes] = []
 
 
 def known() -> Known:
@@ -151,8 +151,8 @@ def known() -> Known:
 
 
 def learned(before: Known) -> bytes:
-    """What has come into these caches since they had the keys `before`, for `hand_on` in a process of which this one is
-    a fork. Tensors are left out: to make them anew costs about as much as to send them."""
+    """What has come into these caches since they had the keys `before`, pickled, for `receive` in the process of which
+    this one is a fork. Tensors are left out: to make them anew costs about as much as to send them."""
     places = {
         shared: (module.__name__, name)
         for module in [*sys.modules.values()] if getattr(module, "__name__", "").startswith("gradekit.")
@@ -166,21 +166,21 @@ def learned(before: Known) -> bytes:
     return pickle.dumps(new)
 
 
-def hand_on(data: bytes) -> None:
-    """Takes what a fork has `learned`, to be looked at by whoever calls `take_in`."""
-    _handed_on.append(data)
+def receive(data: bytes) -> None:
+    """Keeps what a fork has `learned`, until `merge_received` unpickles it: nobody waits for that then."""
+    _received.append(data)
 
 
-def take_in() -> None:
-    """Puts what was handed on into the caches of this process, where it does not know better."""
+def merge_received() -> None:
+    """Puts what was received into the caches of this process; an entry that is there already stays."""
     gc.disable()  # many small objects, all of which stay
-    for data in _handed_on:
+    for data in _received:
         for (module, name), entries in pickle.loads(data).items():
             cache = getattr(importlib.import_module(module), name).current
             for key, value in pickle.loads(entries):
                 if cache.get(key) is None:
                     cache.put(key, value)
-    _handed_on.clear()
+    _received.clear()
     gc.enable()
 
 

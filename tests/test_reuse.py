@@ -75,11 +75,11 @@ def test_what_a_fork_has_learned_is_handed_on_but_for_tests_and_what_is_known_be
 
         fork = ForkedProcess(learn)
         fork.ask(b".")
-        reuse.hand_on(fork.take(GUARD))
+        reuse.receive(fork.take(GUARD))
         fork.end()
         compare._right.put("here, too", True)
         assert reference._known.get((code, "asked")) is None
-        reuse.take_in()
+        reuse.merge_received()
         assert reference._known.get((code, "asked")) == (7, 1)
         assert compare._right.get("here, too") is True
         assert compare._right.get(test_each_submission_begins_with_empty_caches) is None

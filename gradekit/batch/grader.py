@@ -274,7 +274,7 @@ def _assignment(job: Job) -> Assignment:
 def _graded(job: GradingJob) -> JobResult:
     from gradekit.checking import check
 
-    _assignment(job)
+    _assignment(job)  # raises where this machine has another release of it
     kept: dict[str, Any] = {}
 
     def keep(subject: Subject) -> None:

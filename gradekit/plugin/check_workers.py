@@ -40,9 +40,7 @@ class CheckWorker:
         """Begins with the first check. Raises OSError or TraceError where there can be no such process."""
         self.subject.start()
         before = reuse.known() if reuse.is_keeping() else None
-        self._fork = ForkedProcess(
-            lambda message: self._answer(run, self.items[int(message)]) if message else reuse.learned(before or {})
-        )
+        self._fork = ForkedProcess(lambda message: self._answer(run, message, before or {}))
         self._left = list(self.items)
         for number in range(len(self.items)):
             self._fork.ask(str(number).encode())
@@ -70,18 +68,21 @@ class CheckWorker:
         if self._fork is not None:
             with contextlib.suppress(OSError, EOFError):
                 if reuse.is_keeping() and not self._left:
-                    reuse.hand_on(self._fork.take(Limit.WORKER_SECONDS))
+                    reuse.receive(self._fork.take(Limit.WORKER_SECONDS))
             self._fork.end()
         self._left.clear()
         self.subject.close()
 
-    def _answer(self, run: GradingRun, item: pytest.Item) -> bytes:
-        """What the fork does: runs a check until an example fails, without looking for a simpler one or for a cause."""
+    def _answer(self, run: GradingRun, message: bytes, before: reuse.Known) -> bytes:
+        """What the fork does: runs the check of that number until an example fails, without looking for a simpler one
+        or for a cause; asked for none, it tells what it has learned since `before`."""
+        if not message:
+            return reuse.learned(before)
         run.subject, run.only_tries = self.subject, True
         run.request = replace(run.request, options=replace(run.request.options, diagnose=False))
         run.checks.clear()
         self.subject.found_in_memory.clear()
-        run_quietly(item)
+        run_quietly(self.items[int(message)])
         (check,) = run.checks
         is_clean = check.outcome is Outcome.PASSED and not self.subject.found_in_memory and not run.faults
         return pickle.dumps((check, is_clean))

@@ -47,7 +47,7 @@ _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 _ASKS_LAYOUT = re.compile(r"is_contiguous\(|\.(stride|storage_offset)\([^)]*\) *([<>=!]=|[<>%])")
 
 
-_ASKS_WHO = re.compile(
+_ASKS_IDENTITY = re.compile(
     r"data_ptr\(\)(?! *%)|untyped_storage|\b_base\b|\bid\(|is_set_to|"
     r"([=(]|\b(if|and|or|not|return)) *\w+ is (not )?(?!None|True|False)\w+\b"
 )
@@ -66,7 +66,7 @@ class FurtherInputs:
         self._check, self._text = "", host_text(subject.submission.text)
         self._constants = constant_ways(self._text.tree)
         self._asks = bool(_ASKS_LAYOUT.search(subject.submission.text))
-        self._asks_who = bool(_ASKS_WHO.search(subject.submission.text))
+        self._asks_identity = bool(_ASKS_IDENTITY.search(subject.submission.text))
         self._asks_wanted = "needs_input_grad" in subject.submission.text
         self._names = {name: [a.name for a in entry.arguments] for name, entry in subject.assignment.domain.items()}
         self._keeps = keeps(subject.submission.text)
@@ -133,7 +133,7 @@ class FurtherInputs:
             self._usual |= set() if turn else {path.way for path in self._host.paths}
             self._see_kernels()
             calls = [*_listed(found, self._kernels.decided, draws, forms, self._host.paths), *calls]
-            calls += _listed(found, self._kernels.stood_in, draws, self._host.paths)
+            calls += _listed(found, self._kernels.padding_as_data, draws, self._host.paths)
             repeats = _listed(found, self._kernels.repeats, draws, self._host.paths)
             again = [] if turn else [*repeats, *_listed(found, self._kernels.begun, draws, forms)]
             again += [] if turn else _listed(found, at_edges, draws, forms, self._host.branches.path_of, self._texts_of)
@@ -149,7 +149,7 @@ class FurtherInputs:
         fitting = [form for form in forms if fits(draws, form)]
         for usual in [form for form in fitting if form.elements][:1]:
             yield from one_size_apart(draws, usual) if self._keeps else ()
-            yield from of_one_memory(draws, usual) if self._asks_who else ()
+            yield from of_one_memory(draws, usual) if self._asks_identity else ()
             yield from far_apart(draws, usual, [k[-1] for k in _far(draws) if self._first.get(k) == self._check])
         half = next((form for form in fitting if draws.upstream and self._subject.keeps_half(form.key)), None)
         yield from beyond_half(draws, half) if half is not None else ()

@@ -43,7 +43,7 @@ class KernelInputs:
     _vain: set[KernelBranch] = field(default_factory=set)
     _seen_of: dict[str, dict[int, int]] = field(default_factory=dict)
     _texts: dict[str, KernelText] = field(default_factory=dict)
-    _stood_in: set[Hashable] = field(default_factory=set)
+    _tried_padding: set[Hashable] = field(default_factory=set)
     _groups: Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(default_factory=dict)
     search: Search = field(default_factory=Search)
 
@@ -174,18 +174,18 @@ class KernelInputs:
         each = (_in_each_kind(draws, *self._solved(one, draws, one.launching(paths)), one) for one in wanted)
         yield from (call for turn in itertools.zip_longest(*each) for call in turn if call is not None)
 
-    def stood_in(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
+    def padding_as_data(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls with rows that hold what stands in for elements which are not there, where a tile is cut off: whatever
         is done with the number must be right where it is data."""
         why = "rows hold the number that stands in for elements which are not there"
         for text in [*self._texts.values()]:
-            values = stand_ins(text)
+            values = padding_values(text)
             cuts = _cut_off(text) if values else ()
             for one, path in ((cut, path) for cut in cuts for path in cut.launching(paths)):
                 keys = {(text.name, text.dtypes, value, path.way): value for value in values}
-                left = [value for key, value in keys.items() if key not in self._stood_in]
+                left = [value for key, value in keys.items() if key not in self._tried_padding]
                 sizes = self._solved(one, draws, [path], (self.goes_far,))[1] if left else ()
-                self._stood_in |= keys.keys() if sizes else set()
+                self._tried_padding |= keys.keys() if sizes else set()
                 for value in left if sizes else ():
                     kinds = _holding(draws, value, _dtypes(draws, path.form))
                     calls = (made(draws, path.form, sizes[0], 0, kind) for kind in kinds)
@@ -288,14 +288,14 @@ def _with_zeros(draws: Draws) -> Iterator[dict[str, Any]]:
             yield {f"values {names}": (*option[:place], "zeros", *option[place + 1 :])}
 
 
-_STAND_INS = {"tt.load": 2, "arith.select": 1, "scf.for": 3, "arith.maxnumf": 0, "arith.minnumf": 0}
+_PADDING = {"tt.load": 2, "arith.select": 1, "scf.for": 3, "arith.maxnumf": 0, "arith.minnumf": 0}
 """The first operand that may stand in for a value, of operations where one may."""
 
 
-def stand_ins(text: KernelText) -> dict[float, int | None]:
+def padding_values(text: KernelText) -> dict[float, int | None]:
     """The floats that a kernel has in place of values that are not loaded, or begins a maximum or minimum with, by the
     lines."""
-    each = ((op, name) for op in text.ops for name in op.operands[_STAND_INS.get(op.name, len(op.operands)) :])
+    each = ((op, name) for op in text.ops for name in op.operands[_PADDING.get(op.name, len(op.operands)) :])
     found = {text.number(name): line_of(op.location, text.path) for op, name in each}
     floats = {value: line for value, line in found.items() if isinstance(value, float) and value not in ORDINARY}
     return {float(torch.tensor(value)): line for value, line in floats.items()}  # as float32 has them

@@ -37,10 +37,10 @@ def at_edges(
     `forms` that holds most of these numbers, and each part of them meets each of the check's kinds of values."""
     kinds = max((len(options) for _, options in draws.values), default=1)
     for tensor in _free(draws):
-        each: dict[Hashable, _Holding] = {}
+        each: dict[Hashable, _EdgeCall] = {}
         for form in forms:
             if fits(draws, form) and form.elements and (path := path_of(form)) is not None:
-                one = _Holding(draws, tensor, form, path, texts_of)
+                one = _EdgeCall(draws, tensor, form, path, texts_of)
                 each.setdefault((path.way, len(one.among), one.room), one)
         if not each:
             continue
@@ -57,7 +57,7 @@ def at_edges(
 
 
 @dataclass
-class _Holding:
+class _EdgeCall:
     """A call like `form`, on its `path`: the numbers that the tensor may hold, `among`, and how many it has `room` for;
     those at which comparisons turn are `told`, each with a line."""
 

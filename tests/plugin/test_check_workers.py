@@ -79,10 +79,10 @@ def test_a_second_run_learns_nothing_that_a_process_of_the_first_knew(assignment
     with reuse.kept():
         first, where = graded(made, path, jobs=2)
         here = reuse.known()
-        reuse.take_in()
+        reuse.merge_received()
         known = reuse.known()
         second, _ = graded(made, path, jobs=2)
-        reuse.take_in()
+        reuse.merge_received()
         assert "elsewhere" in where.values() and known != here
         assert reuse.known() == known
         assert to_dict(second)["checks"] == to_dict(first)["checks"]
