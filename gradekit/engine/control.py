@@ -55,9 +55,7 @@ def truths(frame: Frame, value: Any) -> bool | Tensor:
 
 
 def _agreed(each: Tensor) -> bool | Tensor:
-    if bool(each.all()):
-        return True
-    return each if bool(each.any()) else False
+    return bool(each.all()) or (each if bool(each.any()) else False)
 
 
 # --- scf.if -----------------------------------------------------------------------------------------------------------

@@ -200,9 +200,7 @@ def product(a: Tensor, b: Tensor, c: Tensor, precision: str = "ieee") -> Tensor:
 
 
 def _multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    if a.dim() == 3:
-        return torch.baddbmm(c, a, b)
-    return c + torch.matmul(a, b)
+    return torch.baddbmm(c, a, b) if a.dim() == 3 else c + torch.matmul(a, b)
 
 
 def _in_bf16_parts(a: Tensor, b: Tensor, c: Tensor) -> Tensor:

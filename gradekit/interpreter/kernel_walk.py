@@ -101,9 +101,7 @@ class KernelWalk(Walk):
         if not isinstance(value, Tensor):
             return value
         flat = value.reshape(-1 if value.dim() < 2 else value.shape[0])  # which a tile of several elements does not fit
-        if flat.numel() == 1 or bool((flat == flat[0]).all()):
-            return flat[0].item()
-        return flat
+        return flat[0].item() if flat.numel() == 1 or bool((flat == flat[0]).all()) else flat
 
     def _spent(self, found: Any) -> Any:
         self.meter.spend(1, found.numel() if isinstance(found, Tensor) else 0)

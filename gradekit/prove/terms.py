@@ -92,9 +92,7 @@ class Term:
     @property
     def number(self) -> int | None:
         """Its value, where it is constant."""
-        if not self.parts:
-            return 0
-        return self.parts.get(()) if len(self.parts) == 1 else None
+        return self.parts.get(()) if len(self.parts) == 1 else None if self.parts else 0
 
     @property
     def atom(self) -> Atom | None:

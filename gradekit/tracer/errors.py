@@ -144,9 +144,7 @@ def _explained(error: CompilationError, said: str, line: int | None) -> str:
         return beginning(error.src, changed[1], error.node, first_line)
     if line and (unknown := re.search(r"\b(\w+) is not defined", said)):
         return made_below(error.src, unknown[1], error.node, first_line)
-    if re.search(_OF_THE_HOST, said):
-        return of_the_host(error.src, error.node)
-    return ""
+    return of_the_host(error.src, error.node) if re.search(_OF_THE_HOST, said) else ""
 
 
 def _failed_assertion(error: CompilationError) -> str:
