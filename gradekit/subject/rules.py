@@ -195,7 +195,8 @@ def _launches_only_own_kernels(program: Program, entry: str) -> None:
         if file := foreign_file(program, program.kernels[step.kernel]):
             why = f"which has code of {file}: only kernels of the submission's own may run."
             message = f"{entry} launches {program.kernels[step.kernel].name}, {why}"
-            raise Failure(Cause.NO_KERNEL, message, line=line_of(step))
+            hint = "a kernel and all that it calls stand in the submission: copy their text into it"
+            raise Failure(Cause.NO_KERNEL, message, line=line_of(step), facts={"hint": hint})
 
 
 def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> Idle | None:

@@ -120,6 +120,7 @@ def test_a_kernel_from_elsewhere_is_refused_beside_one_of_the_submission_too(ker
     for steps in ([LAUNCH, launch], [Choice(((LAUNCH,), (launch,)), ("a", "b"))]):
         failure = broken_rule(program(ALLOCATE, *steps))
         assert (failure.cause, failure.line) == (Cause.NO_KERNEL, 9)
+        assert "copy their text" in failure.facts["hint"], "that there is no kernel would be wrong"
 
 
 @pytest.mark.parametrize("steps", [
