@@ -402,9 +402,11 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
     with reading(path):
         from gradekit.inspector import inspect as inspector
         from gradekit.inspector import targets
+        from gradekit.plugin.timed import timed_calls
 
         given = tuple(inspector.parse_input(text) for text in inputs)
-        answer = inspector.inspect_submission(path, targets.target(target), inputs=given, **options)
+        on = targets.target(target)
+        answer = inspector.inspect_submission(path, on, inputs=given, timed=timed_calls, **options)
     _write(json_file, lambda: inspector.dumps(answer))
     if json_file != Path("-"):
         _show_inspected(answer, stage)

@@ -5,6 +5,7 @@ compile.py     the grader's side of compiler.py, the process that compiles
 instructions.py  the compiler's texts, beside the submission's lines
 facts.py       what those texts say of one kernel               narrow_access.py  why an access is narrow
 targets.py     architectures, and what one SM holds             sentences.py facts in plain words
+fits.py        what needs more shared memory than a block may have
 """
 
 

@@ -230,14 +230,14 @@ def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
     asked_of = instructions(target.assembly, text, subject.path)
     code = instructions("sass", stages.get("sass", ""), subject.path) if target.assembly == "ptx" else asked_of
     registers, stack = usage(compiled.usage or text) or (None, 0)
-    asked = subject.option("num_warps", _DEFAULTS["num_warps"])
+    asked = subject.option("num_warps", DEFAULTS["num_warps"])
     warps = max(1, int(compiled.metadata.get("num_warps", asked)))
     shared = compiled.metadata.get("shared")
     verified = "ttir" in stages  # MLIR has read it: operations have the operands that they should have
     joined = _joined(subject, asked_of, code, warps * target.warp) if verified else {}
     return Facts(
         subject.kernel.name, subject.launch.kernel, subject.label, target,
-        {name: subject.option(name, default) for name, default in _DEFAULTS.items()}, subject.launch.grid, warps,
+        {name: subject.option(name, default) for name, default in DEFAULTS.items()}, subject.launch.grid, warps,
         asked, registers=registers, stack=stack, has_stack_array=".local " in text, shared=shared,
         occupancy=occupancy(target, warps=warps, registers=registers, shared=shared)
         if registers is not None and shared is not None else None,
@@ -245,7 +245,8 @@ def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
     )  # fmt: skip
 
 
-_DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
+DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
+"""What Triton compiles with where a launch says nothing."""
 
 
 def _joined(

@@ -7,7 +7,7 @@ Runs in the grader's process; the submission runs in the tracer's, the compiler 
 import dataclasses
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,17 @@ from gradekit.inspector.instructions import rows
 from gradekit.inspector.narrow_access import explained
 from gradekit.inspector.sentences import Sentence, sentences
 from gradekit.inspector.targets import Target
-from gradekit.plugin.timed import timed_calls
 from gradekit.program import ITEMSIZE, Choice, Launch, Program, Step
 from gradekit.sandbox import Tracer
 from gradekit.subject.call_spec import to_arguments
+from gradekit.subject.timed_call import TimedCall
 from gradekit.submission import Submission, read
 from gradekit.versions import environment
 
 SCHEMA = "gradekit/inspection/1"
+
+Timed = Callable[[Assignment], Sequence[TimedCall]]
+"""Gives the calls that an assignment's tests time."""
 
 
 @dataclass(frozen=True)
@@ -118,15 +121,15 @@ class InspectionResult:
 
 def inspect_submission(
     path: Path, target: Target, *, assignment: str | None = None, entry: str | None = None,
-    inputs: tuple[Any, ...] = (),
+    inputs: tuple[Any, ...] = (), timed: Timed,
 ) -> InspectionResult:  # fmt: skip
     """The kernels of the call `entry(*inputs)` on `target`. What is not given of the call is as the tests of the
-    assignment have it. Raises UsageError where no inputs are known, or no kernel is launched, and AssignmentError,
-    SubmissionError, TraceError and Unavailable, as they say."""
+    assignment have it, by the calls that are `timed`. Raises UsageError where no inputs are known, or no kernel is
+    launched, and AssignmentError, SubmissionError, TraceError and Unavailable, as they say."""
     submission, calling = read(path), {}
     if not (entry and inputs):
         known = of_path(path, assignment)
-        entry, inputs, calling = entry or known.entry, inputs or representative(known), known.calling
+        entry, inputs, calling = entry or known.entry, inputs or representative(known, timed), known.calling
     with Tracer(submission, calling=calling) as tracer:
         program = tracer.trace(entry, to_arguments(inputs))
     kernels = inspect(program, target)
@@ -140,9 +143,9 @@ def dumps(result: InspectionResult) -> str:
     return json.dumps(result.record(), indent=2) + "\n"
 
 
-def representative(assignment: Assignment) -> tuple[Any, ...]:
+def representative(assignment: Assignment, timed: Timed) -> tuple[Any, ...]:
     """The inputs of the first call that the assignment's tests time. Raises UsageError where they time none."""
-    calls = [call for call in timed_calls(assignment) if call.entry == assignment.entry]
+    calls = [call for call in timed(assignment) if call.entry == assignment.entry]
     if not calls:
         raise UsageError(f"the tests of {assignment.id} time no call: say what to pass, such as -i 'float16 4096x4096'")
     return calls[0].args

@@ -7,6 +7,7 @@ from math import prod
 
 from gradekit.inspector import Limit
 from gradekit.inspector.facts import AccessUse, DotUse, Facts, NarrowAccess
+from gradekit.inspector.fits import does_not_fit
 from gradekit.inspector.targets import TARGETS, Target
 
 SEEN_SMS = TARGETS["sm_90"].sms
@@ -41,12 +42,8 @@ def _not_compiled(facts: Facts) -> Iterable[Sentence]:
 def _does_not_fit(facts: Facts) -> Iterable[Sentence]:
     most = facts.target.shared_per_block
     if facts.shared is not None and facts.shared > most:
-        yield Sentence(
-            "does-not-fit",
-            f"{facts.kernel} cannot be launched on {facts.target.name}: a block needs {_kib(facts.shared)} of shared "
-            f"memory, and may have {_kib(most)}. Smaller tiles or fewer stages "
-            f"(num_stages={facts.options['num_stages']}) need less.",
-        )
+        text = does_not_fit(facts.kernel, facts.target, facts.shared, facts.options["num_stages"])
+        yield Sentence("does-not-fit", text)
 
 
 # --- products ---------------------------------------------------------------------------------------------------------
@@ -176,7 +173,3 @@ KINDS: dict[str, Callable[[Facts], Iterable[Sentence]]] = {
 
 def _bytes(count: int | None) -> str:
     return "1 byte" if count == 1 else f"{count} bytes"
-
-
-def _kib(count: int) -> str:
-    return f"{count / 1024:.4g} KiB"

@@ -15,6 +15,7 @@ from gradekit.findings import Outcome
 from gradekit.inputs.covering import Row
 from gradekit.inputs.draws import Call, Draws
 from gradekit.inputs.spec import Input
+from gradekit.inspector.fits import LARGEST, does_not_fit, shared_beyond, stages_of
 from gradekit.judge.by_text import keeps
 from gradekit.judge.by_value import TO_FLOAT32
 from gradekit.judge.failure import Failure
@@ -23,8 +24,8 @@ from gradekit.plugin.check_results import verdict_of
 from gradekit.plugin.design import Design, FurtherRun, drawn_by, telling
 from gradekit.plugin.examples import Examples
 from gradekit.plugin.profiles import Limit
-from gradekit.program import Program, Scalar, View
-from gradekit.sandbox import Form, TraceError
+from gradekit.program import Kernel, Launch, Program, Scalar, View
+from gradekit.sandbox import Form, TraceError, Unavailable
 from gradekit.source.unfollowed import host_text
 from gradekit.subject.call_spec import call_spec, to_arguments
 from gradekit.subject.runs import SomePrograms
@@ -74,6 +75,7 @@ class FurtherInputs:
         self._checks = checks
         self._first = first_of(checks, lambda check, draws: [kind_of(check, draws), *_far(draws)])
         self._paths = dict[str, Path | None]()
+        self._shared = dict[str, int]()
 
     def run(
         self, check: str, test: Any, design: Design | None, examples: Examples, fixtures: dict[str, Any],
@@ -99,7 +101,7 @@ class FurtherInputs:
                         return
         with _noting(found):
             self._see_kernels()
-            found.shortage = self._shortage(draws) or self._rounded_indices(draws)
+            found.shortage = self._shortage(draws) or self._rounded_indices(draws) or self._not_launched()
         with _noting(found):
             found.branches = self._seen_and_unseen(draws)
         found.branches |= {"untried": _told(found.untried)} if found.untried else {}
@@ -248,6 +250,12 @@ class FurtherInputs:
         each = (rounded_indices(self._subject, draws.entry.name, call) for call in calls)
         return next((failure for failure in each if failure is not None), None)
 
+    def _not_launched(self) -> Failure | None:
+        """The failure of the first call with a kernel that no card launches, for want of shared memory."""
+        traced = [(self._subject.program_of(form.key), form) for form in self._traced()]
+        each = (not_launched(program, form, self._shared) for program, form in traced if program is not None)
+        return next((failure for failure in each if failure is not None), None)
+
     def _traced(self) -> list[TracedForm]:
         """The check's calls whose results were compared, as data; each is one object for all checks."""
         made = self._subject.forms
@@ -347,6 +355,32 @@ def rounded_indices(subject: Subject, entry: str, call: Call) -> Failure | None:
     )
     failure.repeat = functools.partial(_raise_again, functools.partial(rounded_indices, entry=entry, call=call))
     return failure
+
+
+def not_launched(program: Program, form: TracedForm, known: dict[str, int]) -> Failure | None:
+    """The failure of a call whose program launches a kernel for which no block has shared memory enough. `known` says
+    of kernels how much these need, where it is too much. Autotuners leave such configurations out by themselves."""
+    for launch in (step for step in program.steps if isinstance(step, Launch)):
+        kernel = program.kernels[launch.kernel]
+        if launch.kernel not in known:
+            with contextlib.suppress(Unavailable):
+                known[launch.kernel] = shared_beyond(kernel)
+        if known.get(launch.kernel):
+            line = launch.source.line if launch.source else None
+            failure = Failure(Cause.OUT_OF_RESOURCES, _too_much_shared(kernel, form, known[launch.kernel]), line=line)
+            failure.repeat = functools.partial(_raise_again, functools.partial(_launched_again, form=form))
+            return failure
+    return None
+
+
+def _too_much_shared(kernel: Kernel, form: TracedForm, needed: int) -> str:
+    dtypes = ", ".join(dict.fromkeys(view.dtype for view in form.views))
+    return does_not_fit(f"{kernel.name} ({dtypes})", LARGEST, needed, stages_of(kernel))
+
+
+def _launched_again(subject: Subject, form: TracedForm) -> Failure | None:
+    program = subject.program_apart(Form(form.entry, form.args, form.wanted, form.upstream))
+    return not_launched(program, form, {})
 
 
 # --- what goes wrong in the longest calls that an entry promises, which are traced and not run ------------------------

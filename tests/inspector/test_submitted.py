@@ -93,11 +93,11 @@ def test_what_is_no_input_is_refused(text: str) -> None:
 
 
 def test_representative_inputs_are_those_of_the_first_timed_call() -> None:
-    assert representative(get("softmax")) == timed_calls(get("softmax"))[0].args
+    assert representative(get("softmax"), timed_calls) == timed_calls(get("softmax"))[0].args
 
 
 def test_an_assignment_that_times_nothing_asks_for_inputs(tmp_path: Path) -> None:
     from tests.plugin.test_pytest import made
 
     with pytest.raises(UsageError, match="say what to pass"):
-        representative(made(tmp_path, ""))
+        representative(made(tmp_path, ""), timed_calls)
