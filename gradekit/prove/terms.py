@@ -185,9 +185,7 @@ class Term:
 
 def term(value: Term | int) -> Term:
     """A number as a term; a term as it is."""
-    if isinstance(value, Term):
-        return value
-    return Term({(): int(value)}) if value else ZERO
+    return value if isinstance(value, Term) else Term({(): int(value)}) if value else ZERO
 
 
 ZERO = Term({})

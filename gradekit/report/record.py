@@ -60,9 +60,7 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, (bool, int)) or value is None:
-        return value
-    return str(value)
+    return value if isinstance(value, bool | int | None) else str(value)
 
 
 # --- what a card measured: correctness comes first, from any machine --------------------------------------------------

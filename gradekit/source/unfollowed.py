@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gradekit.submission.parsed_source import ParsedSource, is_decorated
+from gradekit.submission.parsed_source import ParsedSource, is_kernel, jitted
 
 MOST_NAMED = 20  # decisions that are named, and sizes of tables that are tried
 
@@ -93,7 +93,8 @@ class _Unfollowed:
 
     def __init__(self, tree: ast.Module) -> None:
         functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
-        self.functions = [node for node in functions if not is_decorated(node, "jit")]
+        kernels = jitted(tree)
+        self.functions = [node for node in functions if not is_kernel(node, kernels)]
         self.imported = dict(_imported(tree))
         given = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_table(node.value)]
         named = [(target.id, node.value) for node in given for target in node.targets if isinstance(target, ast.Name)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -42,12 +42,13 @@ class ParsedSource:
     @cached_property
     def kernels(self) -> list[ast.FunctionDef]:
         """The functions that Triton compiles, in the order of the text."""
-        return [node for node in self._functions if is_decorated(node, "jit")]
+        given = jitted(self.tree)
+        return [node for node in self._functions if is_kernel(node, given)]
 
     @cached_property
     def host(self) -> list[ast.FunctionDef]:
         """All other functions and methods, in the order of the text."""
-        return [node for node in self._functions if not is_decorated(node, "jit")]
+        return [node for node in self._functions if node not in self.kernels]
 
     @cached_property
     def backwards(self) -> list[ast.FunctionDef]:
@@ -191,6 +192,18 @@ def is_decorated(node: ast.AST, *names: str) -> bool:
     """Whether a function has a decorator whose last name is one of these."""
     decorators = getattr(node, "decorator_list", ())
     return any((called(one) or dotted(one)).rpartition(".")[2] in names for one in decorators)
+
+
+def jitted(tree: ast.AST) -> set[str]:
+    """The names of functions that are given to triton.jit, as in kernel = triton.jit(kernel)."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    made = (one for one in calls if (called(one) or called(one.func)).rpartition(".")[2] == "jit")
+    return {argument.id for one in made for argument in one.args if isinstance(argument, ast.Name)}
+
+
+def is_kernel(node: ast.AST, given: Collection[str]) -> bool:
+    """Whether Triton compiles a function: it is decorated, or its name is among those `given` to triton.jit."""
+    return is_decorated(node, "jit") or getattr(node, "name", "") in given
 
 
 def meaning(text: str) -> str:

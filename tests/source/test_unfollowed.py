@@ -6,6 +6,7 @@ from gradekit.assignment import get
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.program import View
 from gradekit.source.unfollowed import host_text
+from gradekit.submission.parsed_source import ParsedSource
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_inputs import looked_up
 
@@ -70,8 +71,13 @@ def test_what_is_followed_or_decides_nothing_is_not_named(body: str) -> None:
     assert lines(body) == []
 
 
-def test_a_kernel_decides_nothing_on_the_host() -> None:
-    assert host_text("@triton.jit\ndef kernel(n):\n    if str(n) == '3':\n        n = 0\n").unfollowed() == []
+@pytest.mark.parametrize("given", ["triton.jit(kernel)", "triton.jit(do_not_specialize=['n'])(kernel)"])
+def test_a_kernel_decides_nothing_on_the_host(given: str) -> None:
+    """Decorated, or given to triton.jit"""
+    text = "def kernel(n):\n    if str(n) == '3':\n        n = 0\n"
+    for kernel in (f"@triton.jit\n{text}", f"{text}kernel = {given}\n"):
+        assert host_text(kernel).unfollowed() == [] and [one.name for one in ParsedSource(kernel).kernels] == ["kernel"]
+    assert host_text(text).unfollowed() != []
 
 
 def test_sizes_that_stand_in_a_table_are_tried() -> None:
