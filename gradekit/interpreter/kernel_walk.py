@@ -34,7 +34,7 @@ from gradekit.interpreter.tile_values import (
 )
 from gradekit.interpreter.vocabulary import FUNCTIONS, combined, scanned, sizes_of
 from gradekit.interpreter.walk import Code, Names, Returned, Substitution, Walk, Watched, bound
-from gradekit.submission.parsed_source import dotted
+from gradekit.submission.parsed_source import called, dotted
 
 
 @functools.lru_cache(maxsize=4096)
@@ -219,6 +219,14 @@ class KernelWalk(Walk):
             raise NotWalked("a loop of too many steps")
         self.memory.lose(programs)
 
+    def statement(self, node: ast.stmt, names: Names) -> None:
+        """One; what a loop has named first is not known behind it, unless Triton unrolls it."""
+        before = {*names}
+        super().statement(node, names)
+        if isinstance(node, ast.While) or isinstance(node, ast.For) and not called(node.iter).endswith("static_range"):
+            for name in names.keys() - before:
+                del names[name]
+
     def _for(self, node: ast.For, names: Names) -> None:
         call = cast(ast.Call, self.replaced(node.iter))  # of a range: Triton has no other loop
         bounds = [self.decided(self.value(argument, names)) for argument in call.args[:3]]
@@ -373,8 +381,6 @@ def _merged(active: Tensor, value: Any, before: Any) -> Any:
     if value is before:
         return value
     new, old = aligned(tile_of(value), tile_of(before))
-    if new.shape[1:] != old.shape[1:]:
-        return value  # what another loop gave this name is known to Triton inside of that alone
     if new.dtype != old.dtype:
         new = converted(new, old.dtype) if isinstance(before, Tensor) else new
     return torch.where(spread(active.reshape(-1), 1).reshape(-1, *(1 for _ in range(new.dim() - 1))), new, old)

@@ -18,7 +18,7 @@ from gradekit.engine.ttir import Op
 _MOST_LANES = 1 << 23  # 17 bytes are kept of each
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Access:
     """A load or store of a `line`, in a `launch`, by many programs: the linear id of each lane's program and the place
     that it aims at, int64 [lanes], and whether its mask lets it, bool [lanes]; with the line and the turn, from 1 on,

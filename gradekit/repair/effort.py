@@ -22,8 +22,8 @@ MORE_LOADS = 1.1
 class Effort:
     """What so many `runs` did: by line of a loop, the most `turns` of one program in any; how many elements are
     `stored` and `loaded`, how many different ones, and how many are never loaded of a storage that others are loaded
-    of and that is no result; the `storing` lines; by text of a kernel and axis of its grid, the most `programs`. An
-    atomic loads and stores."""
+    of and that is no result; the `storing` lines; by text of a kernel and axis of its grid, the most `programs`. Of
+    what atomics add, how much is not counted: each program may add to it. An example `is_wrong` that raises."""
 
     turns: Counter[int] = field(default_factory=Counter)
     stored: int = 0
@@ -32,6 +32,7 @@ class Effort:
     loaded_once: int = 0
     unread: int = 0
     runs: int = 0
+    is_wrong: bool = False
     storing: set[int] = field(default_factory=set)
     programs: Counter[tuple[str, str, int]] = field(default_factory=Counter)
 
@@ -45,11 +46,14 @@ class Effort:
             self.programs |= Counter({(kernel.name, kernel.ttir, axis): most for axis, most in enumerate(launch.grid)})
         on_host = (one for step in every_step(program.steps) if not isinstance(step, Launch) for one in reads(step))
         shown = {one.storage for one in (*program.results, *program.inputs, *on_host) if isinstance(one, View)}
-        once = [{of: places(accesses) for of, accesses in way.items()} for way in (seen.loads, seen.stores)]
-        every = lambda way: sum(int(one.active.sum()) for accesses in way.values() for one in accesses)
-        different = lambda way: sum(places.numel() for places in way.values())
-        self.loaded, self.loaded_once = self.loaded + every(seen.loads), self.loaded_once + different(once[0])
-        self.stored, self.stored_once = self.stored + every(seen.stores), self.stored_once + different(once[1])
+        ways = seen.loads, seen.stores
+        once = [{of: places(accesses) for of, accesses in way.items()} for way in ways]
+        atomics = set.intersection(*({one for each in way.values() for one in each} for way in ways))
+        plain = [[[*filter(lambda one: one not in atomics, each)] for each in way.values()] for way in ways]
+        every = [sum(int(one.active.sum()) for each in way for one in each) for way in plain]
+        different = [sum(places(each).numel() for each in way) for way in plain]
+        self.loaded, self.loaded_once = self.loaded + every[0], self.loaded_once + different[0]
+        self.stored, self.stored_once = self.stored + every[1], self.stored_once + different[1]
         for storage in once[1].keys() & once[0].keys() - shown:  # what nothing loads at all is kept for another call
             self.unread += int((~torch.isin(once[1][storage], once[0][storage])).sum())
 

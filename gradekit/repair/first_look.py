@@ -92,12 +92,13 @@ class FirstLook:
     def _with_fewest_loads(
         self, few: Sequence[Change], likeliest: Mapping[Change, Mend], found: Sequence[Change]
     ) -> list[Change]:
-        """Of changes that all seem right, those that do least: another may be right because a kernel goes over all
-        there is. All that are likeliest are compared where a few are unlike."""
+        """Of changes that all seem right, those with which the fewest examples are wrong, and that do least: one may be
+        right as a kernel goes over all there is. All the likeliest are compared where a few are unlike."""
         loads = lambda one: self._tries.loads(likeliest[one].applied(self._tries.text))
-        is_unlike = max(map(loads, few), default=0) > MORE_LOADS * min(map(loads, few), default=0)
+        is_more = lambda one, least: one[0] > least[0] or one[1] > MORE_LOADS * least[1]
+        is_unlike = any(is_more(loads(one), min(map(loads, few))) for one in few)
         each = {one: loads(one) for one in (likeliest if is_unlike else ()) if one in found}
-        return [one for one in found if each.get(one, 0) <= MORE_LOADS * min(each.values(), default=0)]
+        return [one for one in found if one not in each or not is_more(each[one], min(each.values()))]
 
     def _of_prior(self, screen: Screen, shown: ShownCall, only_idle: bool = False) -> list[Mend]:
         """The likeliest changes, where nothing can be seen without a run: of random numbers, say."""

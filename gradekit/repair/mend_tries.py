@@ -286,9 +286,11 @@ class MendTries:
         compared = sorted((one for one in self.texts.planned if one.compares), key=lambda one: one.elements)
         return [*dict.fromkeys([*self._own, *compared[-1:]])]
 
-    def loads(self, text: str) -> int:
-        """How many elements kernels load with a text, in the failing example and the largest of its check."""
-        return sum(self.texts.effort(text, one).loaded for one in self._own)
+    def loads(self, text: str) -> tuple[int, int]:
+        """Of the failing example and the largest of its check, how many are wrong with a text, and how many elements
+        kernels load in them."""
+        each = [self.texts.effort(text, one) for one in self._own]
+        return sum(one.is_wrong for one in each), sum(one.loaded for one in each)
 
     def _depends_on(self, number: int, text: str) -> bool:
         """Whether examples that are right with a text are wrong where host code has another number, and those that are
@@ -313,12 +315,12 @@ class MendTries:
         return error is None
 
     def _is_a_number(self, mend: Mend) -> bool:
-        """Whether 1 in the place of a name that a mend puts in makes right what the mend makes right: a name that is 1
-        there by chance may stand for any other."""
+        """Whether 1 in the place of a name that a mend puts in makes right what the mend makes right, in this check, in
+        the smallest examples and in those that are unlike: a name that is 1 there by chance may stand for any other."""
         text, rivals = mend.applied(self.text), with_one(mend, self.text)
-        few = self._smallest(2 * Limit.SHOWN) if rivals else ()
-        wrong = [one for one in few if isinstance(self._walked(self.text, one), Failure)]
-        helped = [one for one in wrong if self._walked(text, one) is None]
+        few = dict.fromkeys([*self.check.tried, *self._smallest(2 * Limit.SHOWN), *self._further] if rivals else [])
+        is_helped = lambda one: isinstance(self._walked(self.text, one), Failure) and self._walked(text, one) is None
+        helped = [*filter(is_helped, few)]
         return helped != [] and any(all(self._walked(rival, one) is None for one in helped) for rival in rivals)
 
     def mended(self, text: str, most: int) -> int:

@@ -89,7 +89,7 @@ class Texts:
         if (key := (text, example)) not in self._efforts:
             subject, found = self.subject_of(text), Effort()
             subject.forget_calls()
-            example.run(subject)
+            found.is_wrong = example.run(subject) is not None
             for call in subject.calls:
                 if call.observation is not None:
                     found.add(call.observation.program, as_called(call).tensors, self.assignment.allow)

@@ -78,6 +78,12 @@ class Draft:
         mentioned |= {node.attr for node in ast.walk(self.source.tree) if isinstance(node, ast.Attribute)}
         return [kernel for kernel in self.kernels if kernel.name not in mentioned]
 
+    def is_stored(self, name: str) -> bool:
+        """Whether a kernel stores to what host code calls so, and does not only add to it."""
+        stores = ((one, access) for one in self.launches for access in one.kernel.accesses if access.name == "tl.store")
+        given = (one.given.get(access.pointer) for one, access in stores)
+        return any(value is not None and self.source.of(value) == name for value in given)
+
     def launches_of(self, kernel: KernelDraft) -> list[LaunchCall]:
         """Those of one kernel."""
         return [launch for launch in self.launches if launch.kernel is kernel]

@@ -139,9 +139,10 @@ class KernelDraft:
 
     @cached_property
     def uses(self) -> dict[str, int]:
-        """How often each name is read."""
-        names = (node for node in self.nodes if isinstance(node, ast.Name))
-        return Counter(node.id for node in names if isinstance(node.ctx, ast.Load))
+        """How often each name is read, but for its own next value: `s = s.to(tl.int64)` is no use of s."""
+        read = (node for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        given = lambda node: {name for one in getattr(self.statement(node), "targets", ()) for name in _names(one)}
+        return Counter(node.id for node in read if node.id not in given(node))
 
     @cached_property
     def pids(self) -> list[str]:

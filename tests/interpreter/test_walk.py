@@ -51,6 +51,14 @@ def test_a_name_of_two_loops_may_be_a_tile_of_another_size_in_each() -> None:
     assert total.tolist() == [6 + 28, 2 * (6 + 28)]
 
 
+def test_what_a_loop_names_first_is_not_known_behind_it_unless_triton_unrolls_the_loop() -> None:
+    text = "for i in {}(2):\n    a = i\nreturn a"
+    assert returned(kernel_walk(), text.format("tl.static_range")) == 1
+    assert returned(kernel_walk(), "a = 5\n" + text.format("range")) == 1
+    with pytest.raises(NotWalked, match="the name a"):
+        returned(kernel_walk(), text.format("range"))
+
+
 @pytest.mark.parametrize(("text", "value"), [
     ("return tl.sort(x)", [1, 2, 3, 4]), ("return tl.sort(x, descending=True)", [4, 3, 2, 1]), ("return tl.flip(x)", [2, 4, 1, 3]),
     ("return tl.gather(x, tl.arange(0, 4) // 2, 0)", [3, 3, 1, 1]),

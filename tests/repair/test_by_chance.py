@@ -52,4 +52,6 @@ def test_a_number_stands_for_a_name_that_an_edit_puts_in_and_for_no_other() -> N
     at = source.index("offsets < n")
     mend = Mend(Family.FORMULA, 1, 15, (Edit(at, at + 11, "offsets + seed < n", ""),), "", "", kernel="dropout_kernel")
     assert ["offsets + 1 < n" in one and "tl.rand(seed" in one for one in with_one(mend, source)] == [True]
-    assert with_one(Mend(Family.FORMULA, 1, 15, (Edit(at, at + 11, "offsets <= n", ""),), "", "", kernel="dropout_kernel"), source) == []
+    for factor in ("offsets <= n", "offsets * seed < n"):  # the rest of what is put in is right with a factor of 1, too
+        edit = Edit(at, at + 11, factor, "")
+        assert with_one(Mend(Family.FORMULA, 1, 15, (edit,), "", "", kernel="dropout_kernel"), source) == []

@@ -6,11 +6,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import pytest
+import torch
 
 from gradekit.repair.effort import Effort, hides_mistake
 from gradekit.repair.operators.changes import Change, ChangeKind
 from gradekit.repair.survivor_mends import is_against_names, makes_alike, makes_void
 from gradekit.source.draft import draft_of
+from tests.gpu.programs import traced
+from tests.texts import HEAD
+from tests.tracer.styles import Text
 
 
 def effort(*, turns: int = 3, stored: int = 100, loaded: int = 100, once: int = 100, unread: int = 0, storing: Collection[int] = (30,),
@@ -52,6 +56,25 @@ def test_a_change_of_a_loop_may_leave_it_one_step_and_that_of_a_store_may_leave_
 def test_what_was_loaded_often_before_may_be_loaded_somewhat_oftener() -> None:
     few, more, most = (effort(loaded=count) for count in (300, 500, 700))
     assert not hides_mistake([(few, more)], ()) and hides_mistake([(few, most)], ())
+
+
+ADDS = HEAD + """@triton.jit
+def adding(x_ptr, out_ptr):
+    at = tl.arange(0, 4)
+    tl.atomic_add(out_ptr + at, tl.load(x_ptr + at))
+
+
+def entry(x):
+    out = torch.zeros(4, dtype=torch.float32, device=x.device)
+    adding[(3,)](x, out)
+    return out
+"""
+
+
+def test_what_programs_add_to_one_element_is_no_store_again() -> None:
+    seen = Effort()
+    seen.add(*traced(Text(ADDS), "entry", torch.ones(4)), ())
+    assert (seen.loaded, seen.loaded_once, seen.stored) == (12, 4, 0) and seen.storing
 
 
 KERNEL = '''import triton

@@ -18,6 +18,7 @@ from gradekit.program import Allocate, Copy
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.operators.host_changes import HostSite, host_changes
 from gradekit.repair.survivor_mends import mends_of_host
+from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import ParsedSource
 from tests.beside import beside
 from tests.gpu.programs import traced
@@ -72,6 +73,39 @@ def test_one_wrong_expression_of_host_code_is_found_at_its_line(right: str, wron
     lines = {number for number, text in enumerate(MEAN.splitlines(), 1) if piece in text}
     assert found and found[0][0] in lines
     assert any(says in f"{sentence} {hint}" for _, sentence, hint in found), found
+
+
+DOUBLES = HEAD + """@triton.jit
+def doubling(x_ptr, out_ptr, n, stride, TILE: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    tl.store(out_ptr + row * n + at, 2 * tl.load(x_ptr + row * stride + at, mask=at < n, other=0.0), mask=at < n)
+
+
+def entry(x, y):
+    rows, n = x.shape
+    out = torch.empty((rows, n), dtype=x.dtype, device=x.device)
+    doubling[(rows,)](x, out, n, x.stride(0), TILE=4)
+    return out
+"""
+
+
+def test_a_grid_gets_the_axis_that_its_kernel_asks_for() -> None:
+    program, given = traced(Text(DOUBLES), "entry", *tensors())
+    is_right = lambda results: results[0] is not None and torch.equal(results[0], 2 * tensors()[0])
+    call = ShownCall(program, given, run(program, given).results, is_right, host=HostCall("entry", tensors()))
+    draft = draft_of(DOUBLES)
+    assert draft is not None
+    found = HostScreen(draft.source, code_of(draft.source)).survivors(call, [])
+    assert [one.new for one in found] == ["(rows, triton.cdiv(n, 4))"]
+
+
+@pytest.mark.parametrize(("access", "is_one"), [("tl.store", False), ("tl.atomic_add", True)])
+def test_zeros_stand_where_a_kernel_adds_to_a_result_and_not_where_it_stores(access: str, is_one: bool) -> None:
+    source = ParsedSource(DOUBLES.replace("tl.store", access))
+    replay = HostReplay(HostCall("entry", tensors()), traced(Text(source.text), "entry", *tensors())[0], source, code_of(source))
+    replay.run(10**9)
+    assert replay.walk is not None and any("zeros" in one.new for one in host_changes(HostSite(source, replay.walk))) is is_one
 
 
 SUMS = HEAD + """@triton.jit

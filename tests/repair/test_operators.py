@@ -163,3 +163,8 @@ def test_what_goes_on_in_each_step_begins_anew_there_each_and_all() -> None:
         (10, "begin `total` anew there"), (11, "begin `squares` anew there"), (10, "begin `total` and `squares` anew there"),
     ]
     assert anew[2].new.startswith("total = tl.zeros((BLOCK,), tl.float32); squares = tl.zeros((BLOCK,), tl.float32); x = ")
+
+
+def test_what_only_gives_a_name_its_next_value_is_no_use_of_it() -> None:
+    (kernel,) = Draft(HEAD + "@triton.jit\ndef wide(a, b, c):\n    a, b = a.to(tl.int64), tl.cast(b, tl.int64)\n    c = c + b\n").kernels
+    assert [kernel.uses[name] for name in "abc"] == [0, 1, 0]

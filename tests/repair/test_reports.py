@@ -16,7 +16,9 @@ from tests.repair.corpora import ROOT, BeginnersMistake, Tutored, Verdict, assig
 from tests.repair.graded_mistake import tutored
 
 SAMPLE = [
-    ("matmul", "steps_rounded_down"), ("layer_norm", "mean_over_block"), ("matmul", "mask_with_K"),
+    ("matmul", "steps_rounded_down"), ("layer_norm", "mean_over_block"), ("matmul", "mask_with_K"), ("matmul", "b_stays"),
+    ("layer_norm", "padding_in_steps"), ("layer_norm", "eps_of_its_own"), ("matmul", "one_of_four_parts"),
+    ("spmm", "column_number_by_place"), ("fused_chain", "no_grid_of_columns"), ("decode_attention", "values_with_strides_of_keys"),
     pytest.param("spmm", "one_tile_of_elements_again", marks=pytest.mark.slow),
     pytest.param("decode_attention", "totals_without_weight", marks=pytest.mark.slow),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.source.draft import Draft, LaunchCall
-from gradekit.source.kernel import EXP, RANGES, KernelDraft
+from gradekit.source.kernel import EXP, RANGES, KernelDraft, target_of
 from gradekit.submission.parsed_source import called
 
 
@@ -83,6 +83,12 @@ def _is_factor(scope: Scope, node: ast.AST) -> bool:
     return isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mult)
 
 
+def _is_stored(scope: Scope, node: ast.AST) -> bool:
+    """Whether some kernel stores to what host code allocates there."""
+    made = (one for one in scope.draft.source.on_host if isinstance(one, ast.Assign) and one.value is node)
+    return any(scope.draft.is_stored(target_of(one)) for one in made)
+
+
 def _holds_loaded(scope: Scope, node: ast.AST) -> bool:
     values = scope.of.values.get(scope.name(node), ())
     return any(called(part) == "tl.load" for value in values for part in ast.walk(value))
@@ -104,6 +110,7 @@ ROLES: dict[str, Role] = {
     "value": _named(lambda kernel: [n for n in kernel.values if n not in kernel.indices and n not in kernel.pids]),
     "unused": lambda scope, node: scope.name(node) != "" and not scope.of.uses.get(scope.name(node), 0),
     "factor": _is_factor,
+    "stored": _is_stored,
     "float32": lambda scope, node: "float32" in ast.unparse(node),
     "tile": lambda scope, node: any("None" in ast.unparse(part) for part in _parts("knows", node, scope)),
     "reduction": _written("tl.sum", "tl.max", "tl.min", "tl.argmax"),

@@ -239,6 +239,8 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
         for change, symbol, operator, role in _COMBINED:
             if is_one and kind.of != "float" and symbol != "*" or name == "1" and symbol not in "+-":
                 continue  # modulo 1 is 0, and a term of 1 says nothing of the name
+            if symbol in "+-" and other.of != wanted:
+                continue  # a count may be a factor of values, and is no term of them
             again = symbol == "/" and name in mine and not is_idle  # once more by the same
             soon = Turn.COMBINED - 1 if again else _soon(site, symbol, known if kind.of == "float" else None, turn)
             if soon in site.turns and _may_be(symbol, kind) and _may_join(site, node, name, symbol, kind):

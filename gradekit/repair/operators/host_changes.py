@@ -23,7 +23,8 @@ from gradekit.repair.operators.changes import Change, ChangeKind, Site, at_once
 from gradekit.repair.operators.replacements import other_brackets
 from gradekit.repair.operators.words import hint_of, sentence_of, words
 from gradekit.repair.work import Turn
-from gradekit.source.draft import draft_of
+from gradekit.source.draft import Draft, draft_of
+from gradekit.source.kernel import KernelDraft, target_of
 from gradekit.submission.parsed_source import ParsedSource, called, shown
 
 _SIBLINGS = {"+": "-*", "-": "+", "*": "/+", "/": "*", "//": "%*", "%": ("//",), "**": "*"}
@@ -40,7 +41,7 @@ class HostSite(Site):
 
     def __init__(self, source: ParsedSource, walk: HostWalk) -> None:
         super().__init__(source, {part: n for n in ast.walk(source.tree) for part in ast.iter_child_nodes(n)})
-        self.walk = walk
+        self.walk, self.draft = walk, draft_of(source.text) or Draft(source.text)
         self.functions = {one.name: one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)}
         made = (one for one in source.on_host if isinstance(one, ast.Assign) and called(one.value) in _MAKERS)
         self.made = {source.of(one.targets[0]) for one in made}
@@ -61,8 +62,7 @@ class HostSite(Site):
     @cached_property
     def widths(self) -> dict[int, None]:
         """The constants that launches give as numbers, and each times another: how much a program does, it may be."""
-        draft = draft_of(self.source.text)
-        constants = ((one.kernel.constexprs, one.given) for one in (draft.launches if draft is not None else ()))
+        constants = ((one.kernel.constexprs, one.given) for one in self.draft.launches)
         given = [[getattr(of[name], "value", None) for name in names if name in of] for names, of in constants]
         sizes = [[one for one in each if type(one) is int and one > 1] for each in given]
         pairs = (one * other for each in sizes for one, other in itertools.combinations(each, 2))
@@ -201,7 +201,7 @@ def _other_divisor(site: HostSite, node: Any) -> Iterator[Change]:
 
 def _call(site: HostSite, node: Any) -> Iterator[Change]:
     path = called(node)
-    if path in _MAKERS:
+    if path in _MAKERS and not site.draft.is_stored(target_of(site.statement(node))):  # what is stored begins anywhere
         new = f"{_MAKERS[path]}{site.source.of(node).removeprefix(path)}"
         says = words("allocated-empty", it=path, place=site.context(node), new=_MAKERS[path])
         yield site.change(ChangeKind.FUNCTION, node, new, says)
@@ -265,22 +265,39 @@ def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:
 
 def _of_grids(site: HostSite) -> Iterator[Change]:
     """As many programs along an axis of a grid as a size counts, or as it has tiles of a constant that the launch
-    gives, or as many for each of another size."""
-    draft, places = draft_of(site.source.text), {site.source.span(node): node for node in site.nodes}
-    for launch in draft.launches if draft is not None else ():
+    gives, or as many for each of another size; one more axis, or one alone, where the kernel asks for that."""
+    places = {site.source.span(node): node for node in site.nodes}
+    for launch in site.draft.launches:
         whole = {name: value for name, value in launch.given.items() if _kind(site.value(value)) == "size"}
         text = {name: site.source.of(value) for name, value in whole.items()}
         sizes = [text[name] for name in launch.kernel.lengths if name in text]
-        tiles = [text[name] for name in launch.kernel.constexprs if name in text]
+        grid = site.draft.grid_of(launch)
+        lambdas = getattr(getattr(site.parents.get(grid), "args", None), "args", ())  # what an autotuner has chosen
+        tile = {**{name: f'{one.arg}["{name}"]' for one in lambdas for name in launch.kernel.constexprs}, **text}
+        tiles = [tile[name] for name in launch.kernel.constexprs if name in tile]
         counts = [*(f"triton.cdiv({size}, {tile})" for size in sizes for tile in tiles), *sizes]
-        parts = enumerate(getattr(draft and draft.grid_of(launch), "elts", ()))
-        for axis, node in ((axis, places.get(site.source.span(part))) for axis, part in parts):
+        parts = getattr(grid, "elts", ())
+        last, given = _last_axis(launch.kernel), [site.source.operand(part) for part in parts]
+        more = [f"({', '.join(given)}, {one})" for one in counts if one not in given] if last == len(parts) else []
+        fewer = [f"({' * '.join(given)},)"] if last == 0 and len(parts) > 1 else []
+        for new in [*more, *fewer] if site.source.span(grid) in places else ():
+            says = words("grid-axes", it=shown(site.source.of(grid)), kernel=launch.kernel.name, axis=last, new=new)
+            yield site.change(ChangeKind.STEP, places[site.source.span(grid)], new, says)
+        for axis, node in ((axis, places.get(site.source.span(part))) for axis, part in enumerate(parts)):
             if node is None:
                 continue
             known = [name for name, value in site.names(node).items() if _kind(value) == "size"]
-            for new in dict.fromkeys([*counts, *known, *(f"{name} * {site.source.operand(node)}" for name in known)]):
+            rows = (f"{name} // {size}" for name in known for size in sizes if name != size)
+            of_each = (f"{name} * {site.source.operand(node)}" for name in known)
+            for new in dict.fromkeys([*counts, *known, *rows, *of_each]):
                 says = words("programs", it=shown(site.source.of(node)), axis=axis, new=new)
                 yield site.change(ChangeKind.STEP, node, new, says)
+
+
+def _last_axis(kernel: KernelDraft) -> int:
+    """The last axis of its grid that a kernel asks for; -1 where it asks for none."""
+    asked = (part for one in kernel.nodes if called(one) == "tl.program_id" for part in ast.walk(one))
+    return max((part.value for part in asked if isinstance(part, ast.Constant)), default=-1)  # type: ignore[type-var, return-value]
 
 
 def _copied(site: HostSite) -> Iterator[Change]:
@@ -304,10 +321,10 @@ def _copied(site: HostSite) -> Iterator[Change]:
     for nodes in (*mine, *every):
         first, *rest = map(copy, nodes)
         *most, last = dict.fromkeys(site.source.of(of_each[id(site.value(node))][0]) for node in nodes)
-        draft, one = draft_of(site.source.text), of_each[id(site.value(nodes[0]))][0]
+        one = of_each[id(site.value(nodes[0]))][0]
         asked = any(getattr(site.parents[node], "attr", "") == "stride" for node in nodes)
-        is_clear = draft is not None and not (asked and most)  # of several tensors, some have their own strides
-        line, where = loaded_in(draft, one, site.value(one).dim()) if draft is not None and is_clear else (None, "")
+        is_clear = not (asked and most)  # of several tensors, some have their own strides
+        line, where = loaded_in(site.draft, one, site.value(one).dim()) if is_clear else (None, "")
         role = "copied-with-strides" if asked else "copied"
         sentence, hint = words(role, names=f"{', '.join(most)} and {last}" if most else last, where=where)
         reads = f" Line {line} reads {site.source.of(one)} as if it were contiguous." if line else ""

@@ -106,7 +106,10 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(likely, node, text, told, 1)
     mine = site.kind(node)
     nearest = sorted(site.names(node).items(), key=lambda one: not site.is_near(one[0], node, Limit.CLOSE))
+    is_factor = isinstance(getattr(parent, "op", None), ast.Mult)
     for name, kind in nearest if others != [-1] else ():
+        if not is_factor and site.role(name) == "stride" and not site.is_idle(name):
+            continue  # nothing but an index has one
         if mine is not None and kind == mine and site.is_idle(name):
             yield site.change(ChangeKind.IDLE, node, name, _where_an_idle_one_belongs(says, name), Turn.IDLE)
         elif mine is not None and kind == mine:
@@ -365,8 +368,6 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
     if name == "arange":
         yield from _for_a_range(site, node)
         yield from _from_its_beginning(site, node)
-    if path in EXP and node.args:
-        yield from _less_its_maximum(site, node, path)
     if len(node.args) == 1 and (name in _OF_ONE or path in site.functions):
         yield from _out_of_brackets(site, node)
     if name in _DROPPABLE and node.args:
@@ -377,15 +378,6 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.SIDES, node, new, words("choice", it=whole))
     if name in ("program_id", "sum", "max", "min", "argmax", "argmin", "reduce", "associative_scan"):
         yield from _axis(site, node, name)
-
-
-def _less_its_maximum(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:
-    """`tl.exp(x - tl.max(x))` for `tl.exp(x)`."""
-    kind, text = site.kind(node.args[0]), site.source.operand(node.args[0])
-    if kind is None or kind.of != "float" or len(kind.shape) not in (1, 2):
-        return
-    top = f"tl.max({text}, axis=0)" if len(kind.shape) == 1 else f"tl.max({text}, axis=1)[:, None]"
-    yield site.change(ChangeKind.GUARD, node, f"{path}({text} - {top})", words("guard-maximum", it=path), 2)
 
 
 def _out_of_brackets(site: ChangeSite, node: Any) -> Iterator[Change]:

@@ -38,11 +38,9 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
     for one, other in itertools.pairwise(walked):
         yield from _in_order(site, one, other)
     yield from _by_another_function(site)
-    yield from _floors(site)
     yield from _other_axes(site)
     yield from _bounded_everywhere(site)
     yield from _other_strides(site, walked)
-    yield from _of_another_tensor(site, walked)
 
 
 def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
@@ -211,12 +209,11 @@ def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]
     idle = [name for name in numbers if not site.kernel.uses.get(name)]
     order, found = site.kernel.params.index, []
     for statement in walked if idle else ():
-        names = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id in site.kernel.params)
+        names = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id in {*site.kernel.params} & {*given}]
         loads = [n for n in names if n.id in numbers and _is_factor(site, n)]
         used = sorted({n.id for n in loads}, key=order)
         if len(used) == len(idle) and not hasattr(statement, "body"):
-            pointers, _ = _pointer_and_strides(site, statement)
-            place = max((order(one.id) for one in pointers), default=0)
+            place = max((order(one.id) for one in names if given[one.id].of.startswith("pointer")), default=0)
             found.append((place if order(idle[0]) < order(used[0]) else -place, loads, used))
     for _, loads, used in sorted(found, key=lambda one: one[0]):
         to = dict(zip(used, idle, strict=True))
@@ -227,32 +224,6 @@ def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]
 def _is_factor(site: ChangeSite, node: ast.AST) -> bool:
     parent = site.kernel.parents.get(node)
     return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult)
-
-
-def _of_another_tensor(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]:
-    """The pointer of a statement and its strides replaced by those of another tensor."""
-    used = {one: _pointer_and_strides(site, one) for one in walked if not hasattr(one, "body")}
-    strides: dict[str, set[str]] = {}
-    for pointers, mine in used.values():
-        if len({node.id for node in pointers}) == 1:
-            strides.setdefault(pointers[0].id, set()).update(node.id for node in mine)
-    order = site.kernel.params.index
-    for pointers, mine in used.values():
-        name = pointers[0].id if len(pointers) == 1 and mine else ""
-        for other in strides if name else ():
-            if other == name or len(strides[other]) != len(strides[name]) or strides[other] & strides[name]:
-                continue
-            to = dict(zip(sorted(strides[name], key=order), sorted(strides[other], key=order), strict=True))
-            says = words("another-tensor", name=name, other=other)
-            news = {pointers[0]: other, **{node: to[node.id] for node in mine}}
-            yield at_once(site.change(ChangeKind.NAME, node, new, says) for node, new in news.items())
-
-
-def _pointer_and_strides(site: ChangeSite, statement: ast.stmt) -> tuple[list[ast.Name], list[ast.Name]]:
-    names = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-    given = [(node, kind) for node in names if node.id in site.kernel.params and (kind := site.kind(node)) is not None]
-    pointers = [node for node, kind in given if kind.of.startswith("pointer")]
-    return pointers, [node for node in names if node.id in site.kernel.strides]
 
 
 def _other_axes(site: ChangeSite) -> Iterator[Change]:
@@ -267,17 +238,3 @@ def _other_axes(site: ChangeSite) -> Iterator[Change]:
             says = words("exchanged-axes", one=text[one], other=text[other])
             news = {text[one]: text[other], text[other]: text[one]}
             yield at_once(site.change(ChangeKind.AXIS, node, news[text[node]], says) for node in nodes)
-
-
-def _floors(site: ChangeSite) -> Iterator[Change]:
-    """`a / tl.maximum(b, eps)` for `a / b`, in one place and in all of a function; eps is a number of the handout."""
-    every = [n for n in site.kernel.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)]
-    divided = [n.right for n in every if (kind := site.kind(n.right)) is not None and kind.of == "float"]
-    for number in (one for one in site.numbers if 0 < float(one) < Limit.SMALL):
-        for nodes in [*([one] for one in divided), *([divided] if len(divided) > 1 else [])]:
-            names = " and ".join(shown(site.source.of(node)) for node in nodes)
-            says = words("guard-divisor", names=names, number=number)
-            news = [f"tl.maximum({site.source.of(node)}, {number})" for node in nodes]
-            yield at_once(map(lambda n, new: site.change(ChangeKind.GUARD, n, new, says, 2), nodes, news))
-
-
