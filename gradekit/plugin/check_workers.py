@@ -9,7 +9,6 @@ import pickle
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -156,9 +155,8 @@ def shared_out(items: Sequence[pytest.Item], jobs: int) -> list[list[pytest.Item
     groups: dict[Any, list[pytest.Item]] = {}
     for item in items:
         groups.setdefault(_drawn_from(item), []).append(item)
-    first = next((item for item in items if _load([item])), None)  # meets kernels, sizes and claims that are new to all
-    sized = [(_load(group) + Limit.MORE * (first in group), group) for group in groups.values()]
-    for load, group in sorted(sized, key=itemgetter(0), reverse=True):
+    for group in sorted(groups.values(), key=_load, reverse=True):
+        load = _load(group)
         is_last = any(claims(item, "assert_memory_clean") for item in group)
         open_to = range(1 if is_last and jobs > 1 else 0, 1 if load == 0 else jobs)
         place = min(open_to, key=loads.__getitem__)
@@ -180,6 +178,6 @@ def _load(group: Sequence[pytest.Item]) -> int:
     if drawn is None:
         return 0
     designs = drawn if isinstance(drawn, tuple) else ()
-    beside = Limit.BESIDE_DESIGN * len(group) + Limit.MORE * any(claims(item, "assert_memory_clean") for item in group)
+    proofs = Limit.PROOFS * any(claims(item, "assert_memory_clean") for item in group)
     twice = 1 + any(draws.upstream for draws in designs)  # about as long, where gradients are asked for
-    return twice * (beside + sum(len(draws.design()) for draws in designs))
+    return proofs + twice * (Limit.BESIDE_DESIGN * len(group) + sum(len(draws.design()) for draws in designs))

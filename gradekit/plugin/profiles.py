@@ -16,7 +16,7 @@ class Limit:
     # checks in other processes
     WORKER_SECONDS = 600.0  # for one check, longer than any takes: a process that does not answer is broken
     WORTH_A_WORKER = 200  # examples of a run for another process to pay: it begins by executing the submission
-    BESIDE_DESIGN, MORE = 25, 50  # about what a check takes beside its design, in examples; the first, or with proofs
+    BESIDE_DESIGN, PROOFS = 40, 100  # about what a check takes beside its design, in examples; what proofs take
 
     # calls for what examples have not seen
     ROUNDS = 5  # a new path may have comparisons of its own
