@@ -35,6 +35,7 @@ from gradekit.judge.compare import assert_close, telling
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
 from gradekit.sandbox import TraceError
+from gradekit.subject.call_spec import TWICE
 from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Subject, part_of
 
@@ -290,7 +291,6 @@ class Way:
 
 
 FORWARD = (Way("no gradients", "Under torch.no_grad()"), Way("inference", "In torch.inference_mode()"))
-TWICE = "backward twice"
 APART = Way("each gradient apart", "After calls that want one gradient each")
 BACKWARD = (
     Way(TWICE, "In a second backward pass of one graph (retain_graph=True)"),
@@ -337,11 +337,11 @@ def in_one_memory(
     return replace(seen, inputs=tuple(inputs)), [answers[reference.place] for reference in expected]
 
 
-def assert_called(calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way) -> None:
-    """Raise Failure unless the call of `seen`, made in this way, gives what is `expected` of it."""
+def assert_called(calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way, turn: int = 0) -> None:
+    """Raise Failure unless the call of `seen`, made in this way in its `turn`, gives what is `expected` of it."""
     says = f"{way.says}, the {'gradient' if seen.wanted else 'result'} must be the same"
     try:
-        made = calls.in_way(seen, way.name, way.wanted)
+        made = calls.in_way(seen, way.name, way.wanted, turn)
     except TraceError as error:
         raise Failure(error.cause, f"{says}: {error.message}", line=error.line) from None
     except Failure as failure:

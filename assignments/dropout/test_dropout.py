@@ -76,12 +76,14 @@ def assert_count(count, trials, probability, what):
     A grade makes up to some million counts, so that all of them together blame a right kernel with less than 1e-9.
     """
     if trials and surprise(count, trials, probability) > CHANCE:
-        mean = trials * probability
-        side = "more" if count > mean else "fewer"
-        raise Failure(
-            Cause.WRONG_VALUES,
-            f"{what} {count} of {trials} times, where about {mean:.4g} are expected: {side} than chance explains.",
-        )
+        raise unlikely(count, trials, probability, what)
+
+
+def unlikely(count, trials, probability, what):
+    mean = trials * probability
+    side = "more" if count > mean else "fewer"
+    said = f"{what} {count} of {trials} times, where about {mean:.4g} are expected: {side} than chance explains."
+    return Failure(Cause.WRONG_VALUES, said)
 
 
 def padded_length(size):
@@ -89,29 +91,29 @@ def padded_length(size):
     return min(odd << ((2 * size - 1) // odd).bit_length() for odd in range(1, 16, 2))
 
 
-@lru_cache(maxsize=2)  # one mask is held against itself, or against several others
-def transformed(mask):
-    return torch.fft.rfft(mask.double() * 2 - 1, padded_length(len(mask)))
+@lru_cache(maxsize=4)  # one mask is held against itself, or against several others
+def transformed(mask, p):
+    return torch.fft.rfft(mask.double() - (1 - p), padded_length(len(mask)))
 
 
-def agreements(flat, other):
-    """How many elements of `other` have the same fate as that of `flat` so many places further on, for each number from 1."""
-    product = transformed(flat) * transformed(other).conj()
-    products = torch.fft.irfft(product, padded_length(len(flat)))[1 : len(flat) - FEWEST]
-    return ((len(flat) - torch.arange(1, len(products) + 1) + products) / 2).round().to(torch.int64)
+def assert_apart(flat, other, what, p=0.5):
+    """Raise where elements of two masks, some number of places apart, go together more, or less, than chance explains.
 
-
-def assert_apart(flat, other, what):
-    """Raise where more or fewer elements of two masks agree, some number of places apart, than chance explains.
-
-    `what` is the message, with {} where that number stands. Masks of fewer than 1024 elements show nothing.
+    Each product of what two elements are above their mean has a mean of 0, whatever the earlier ones are: Freedman's
+    inequality bounds the sum of those of one distance. `what` is the message, with {} where that number stands. Masks
+    of fewer than 1024 elements show nothing.
     """
-    if len(flat) < 1024:
+    size, q = len(flat), 1 - p
+    if size < 1024:
         return
-    same = agreements(flat, other)
-    count = len(flat) - torch.arange(1, len(same) + 1)
-    lag = int(((same - count / 2).abs() / count.sqrt()).argmax()) + 1
-    assert_count(int(same[lag - 1]), len(flat) - lag, 0.5, what.format(lag))
+    product = transformed(flat, p) * transformed(other, p).conj()
+    sums = torch.fft.irfft(product, padded_length(size))[1 : size - FEWEST].abs()
+    squares = (other.double() - q).square().cumsum(0).flip(0)[1 : 1 + len(sums)]
+    surprises = sums.square() / (2 * (p * q * squares + max(p, q) ** 2 * sums / 3))
+    lag = int(surprises.argmax()) + 1
+    if surprises[lag - 1] > CHANCE:
+        same = int((flat[lag:] == other[:-lag]).sum())
+        raise unlikely(same, size - lag, p * p + q * q, what.format(lag))
 
 
 def contiguous(x):
@@ -197,22 +199,22 @@ def test_keep_rate(submission, call):
 
 
 @points(3, handout="The counter is the element's number")
-@given(call=large(LONGER, **HALF))
+@given(call=large(LONGER, **{**HALF, "p": [0.5, 0.1, 0.25, 0.75]}))
 def test_no_pattern(submission, call):
     """Drops each element independently: neighbours, rows, blocks"""
-    x, _, seed = call
-    flat = checked_mask(submission, x, 0.5, seed).flatten()
+    x, p, seed = call
+    flat = checked_mask(submission, x, p, seed).flatten()
     if len(flat) < 1024:
         return  # so few show no pattern
-    assert_apart(flat, flat, "With p = 0.5, elements {} apart had the same fate")
+    assert_apart(flat, flat, f"With p = {p}, elements {{}} apart had the same fate", p)
     for width in sorted({64, 1024, x.shape[1]}):
         tiles = flat[: len(flat) // width * width].view(-1, width)
         for kept, trials, what in (
             (tiles.sum(1), width, f"in {width} elements that follow each other"),
             (tiles.sum(0), len(tiles), f"among those that are {width} apart"),
         ):
-            worst = int(kept[(kept - trials / 2).abs().argmax()])
-            assert_count(worst, trials, 0.5, f"With p = 0.5, {what}, an element was kept")
+            worst = int(kept[(kept - trials * (1 - p)).abs().argmax()])
+            assert_count(worst, trials, 1 - p, f"With p = {p}, {what}, an element was kept")
 
 
 @points(3, handout="The counter is the element's number")

@@ -509,8 +509,8 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
         for number, way in enumerate(related.ways_of(calls[0][0], names, apart=True) if calls else ()):
             of_layouts = [*_in_each_layout(alike)] if way.name == related.TWICE else []
             mine = calls if way.name else strided
-            for seen, expected in of_layouts or [mine[number % len(mine)]]:
-                related.assert_called(subject, seen, expected, way)
+            for turn, (seen, expected) in enumerate(of_layouts or [mine[number % len(mine)]]):
+                related.assert_called(subject, seen, expected, way, turn)
             tried[way.name or "gradients in part"] = None
         for pair in [one.split() for one in entry.aliases if {*one.split()} <= {names[place] for place in wanted}]:
             first, second = map(names.index, pair)

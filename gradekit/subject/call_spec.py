@@ -13,15 +13,16 @@ from typing import Any
 import torch
 
 from gradekit.engine.memory import view_bytes
+from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input, sharing, with_other_values
 from gradekit.judge.contents import content
 from gradekit.program import Argument, Scalar, View
 from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import MANY, Form, multiprocessors_for
 
-CHANGED, AFTER = "changed in place", "after another"
+CHANGED, AFTER, TWICE = "changed in place", "after another", "backward twice"
 """The ways of calling in which tensors have changed since an earlier call, and in which another call with tensors of
-its own comes before, by their names in `gradekit.tracer.trace`."""
+its own, or another backward pass, comes before, by their names in `gradekit.tracer.trace`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +80,25 @@ def _told(arg: Any) -> Any:
 def with_others(
     entry: str, args: Sequence[Any], wanted: tuple[int, ...], others: Sequence[Any], way: str
 ) -> tuple[CallSpec, tuple[Any, ...]]:
-    """A call with these `args` and one with `others`, which may have other sizes; and the arguments of both."""
+    """A call with these `args` and one with `others`, which may have other sizes, or another gradient of its result;
+    and the arguments of both."""
     others = [replace(arg, name="an input of the other call") if isinstance(arg, Input) else arg for arg in others]
-    count = len(others)
-    given = (*args[:count], *others, *args[count:])
+    own = len(args) - bool(wanted)
+    end = own + len(others)
+    given = (*args[:own], *others, *args[own:])
     arguments = to_arguments(given)
     multiprocessors = multiprocessors_for(arguments, repr((entry, arguments)))
-    form = _form(entry, (*arguments[:count], *arguments[2 * count :]), wanted, multiprocessors)
-    form = replace(form, others=arguments[count : 2 * count], way=way, is_exact=False)
-    return CallSpec(form, form.name, _key(entry, given, wanted, (way, count))), given
+    form = _form(entry, (*arguments[:own], *arguments[end:]), wanted, multiprocessors)
+    form = replace(form, others=arguments[own:end], way=way, is_exact=False)
+    return CallSpec(form, form.name, _key(entry, given, wanted, (way, own))), given
+
+
+def another_upstream(spec: Input, turn: int) -> Input:
+    """Another gradient of a result: normal numbers; in every second turn laid out otherwise."""
+    if turn % 2:
+        columns_first = tuple(2 * step for step in row_major(spec.shape[::-1])[::-1])
+        spec = replace(spec, stride=columns_first if spec.is_contiguous else row_major(spec.shape), offset=0, base=0)
+    return replace(spec, profile="normal", seed=spec.seed + 1)
 
 
 def with_another_number(args: Sequence[Any], like: Sequence[Any], turn: int) -> list[Any]:

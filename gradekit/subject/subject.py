@@ -32,7 +32,9 @@ from gradekit.subject import Limit, digest, rules
 from gradekit.subject.call_spec import (
     AFTER,
     CHANGED,
+    TWICE,
     CallSpec,
+    another_upstream,
     call_spec,
     with_another_number,
     with_other_numbers,
@@ -187,8 +189,12 @@ class Subject:
         self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
         return self._runs.again(Case(this, args, program))
 
-    def in_way(self, seen: Observation, way: str, wanted: Sequence[int]) -> Observation:
-        """The call of `seen` in another `way` (see `gradekit.tracer.trace`), with the gradients of `wanted` alone."""
+    def in_way(self, seen: Observation, way: str, wanted: Sequence[int], turn: int) -> Observation:
+        """The call of `seen` in another `way` (see `gradekit.tracer.trace`), with the gradients of `wanted` alone. What
+        a backward pass that comes before is given lies otherwise in every second `turn`."""
+        if way == TWICE:
+            others = [another_upstream(seen.inputs[-1], turn)]
+            return self._once_more(seen, *with_others(seen.entry, seen.inputs, tuple(wanted), others, way))
         this = call_spec(seen.entry, seen.inputs, tuple(wanted))
         form = replace(this.form, way=way)
         return self._once_more(seen, CallSpec(form, form.name, this.key), tuple(seen.inputs))

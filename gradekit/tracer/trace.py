@@ -46,7 +46,7 @@ class CallTracer:
     ) -> Program:  # fmt: skip
         """The program of `entry(*args)`, called in this `way`; where gradients are `wanted` of the arguments at these
         positions, of its backward pass too. With `others`, whose tensors are inputs too, `entry(*others)` is called
-        between the two, or before both, or as `_changed` says.
+        between the two, or before both, or as `_changed` says; or the first of two backward passes is given them.
 
         With a backward pass, the last input is the gradient of the result, laid out as `upstream` says (contiguous
         where it is None); the results are the gradients, None where there is none. Raises Refusal where there is no
@@ -71,11 +71,14 @@ class CallTracer:
             with self.mask, self.steps:
                 result = _differentiable(function(*derived(way, values, wanted)), entry)
             other = self._forward(function, others, wanted, inputs) if others and not way else None
-            inputs.append(self._upstream(result, upstream, args))
+            earlier = self._given(others)[0] if way == TWICE else []
+            inputs += [*earlier, self._upstream(result, upstream, args)]
             with self.mask, self.steps, without_symbolic_shapes():
                 for position in wanted if way == APART else ():
                     one_gradient(function, values, position, inputs[-1])
-                gradients = gradients_of(way, result, leaves, inputs[-1])
+                for each in earlier:
+                    torch.autograd.grad(result, leaves, each, allow_unused=True, retain_graph=True)
+                gradients = torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
             del other  # it lived until here, as in a model that uses the entry twice
             return self._program(inputs, gradients)
 
@@ -398,9 +401,10 @@ CHANGED, AFTER, OFTEN = "changed in place", "after another", "often"
 CALLS_IN_VAIN, MOST_KEPT_RESULTS = 3, 1 << 10
 """Ways of calling an entry that a model may choose, and that must not change what it gives: under torch.no_grad(), with
 inputs that could have gradients; in torch.inference_mode(); with inputs that need gradients and are views of leaves, or
-results of operations; with the backward pass made twice, of one graph that is retained; with each gradient wanted alone
-in a call before it; with the tensors of an earlier call, whose values have changed since; after a call with others;
-after CALLS_IN_VAIN calls, or at most MOST_KEPT_RESULTS where more and more of their results are kept."""
+results of operations; after a backward pass of the same graph, which is retained, for another gradient of the result;
+with each gradient wanted alone in a call before it; with the tensors of an earlier call, whose values have changed
+since; after a call with others; after CALLS_IN_VAIN calls, or at most MOST_KEPT_RESULTS where more and more of their
+results are kept."""
 
 
 def forward_mode(way: str, values: Sequence[Any]) -> Any:
@@ -428,10 +432,3 @@ def one_gradient(function: Any, values: Sequence[Any], position: int, upstream: 
     alone = [value.detach() if isinstance(value, torch.Tensor) else value for value in values]
     leaf = alone[position].requires_grad_()
     return torch.autograd.grad(function(*alone), leaf, upstream, allow_unused=True)
-
-
-def gradients_of(way: str, result: torch.Tensor, leaves: Sequence[torch.Tensor], upstream: torch.Tensor) -> Any:
-    """The gradients of the leaves, those of the last backward pass where there are two."""
-    if way == TWICE:
-        torch.autograd.grad(result, leaves, upstream, allow_unused=True, retain_graph=True)
-    return torch.autograd.grad(result, leaves, upstream, allow_unused=True)

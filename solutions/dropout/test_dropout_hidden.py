@@ -78,6 +78,7 @@ def test_pairs_of_seeds(submission, call):
     x, p, seed = call
     one, other = (public.checked_mask(submission, x, p, s).flatten() for s in (seed, seed ^ 1))
     public.assert_count(int((one & other).sum()), len(one), (1 - p) ** 2, "Both of two seeds kept an element")
+    public.assert_apart(one, other, f"With p = {p}, seeds {seed} and {seed ^ 1} agreed on elements {{}} apart", p)
     if seed == 0:  # whatever folds seeds to fewer bits, two with one bit each become the same
         few = replace(x, shape=(1, x.shape[1]))
         kept = [public.mask_of(submission.dropout(few, 0.5, 1 << bit), few).flatten() for bit in range(31)]
