@@ -53,6 +53,7 @@ class Tensor:
 
     layouts: those of `gradekit.inputs.layouts` in which it may lie; none means all
     values: kinds of values, with sizes, choices and seeds in braces; where none are said, those that suit the range
+    special: which values beside ordinary ones it may hold: the kind "special" has them, one of its `values` then
     range: whole numbers, the least and the largest as expressions of sizes: no call has others
     ascending: whole numbers that never decrease
     written: "in place" where a call may read and write it, "out" where it writes it and cannot know what it held
@@ -65,6 +66,7 @@ class Tensor:
     dtype: str
     layouts: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
     range: tuple[str, str] | None = None
     ascending: bool = False
     written: str = ""
@@ -286,7 +288,7 @@ def wrong(tables: Mapping[str, Any]) -> list[Problem]:
 def _entry(name: str, table: Mapping[str, Any]) -> EntryDomain:
     given = _frozen(table)
     arguments: dict[str, Tensor | ScalarDomain] = {
-        n: Tensor(n, **{"values": _kinds(t), "layouts": _layouts(t), **t}) for n, t in given.get("tensors", {}).items()
+        n: Tensor(n, **{"layouts": _layouts(t), **t, "values": _kinds(t)}) for n, t in given.get("tensors", {}).items()
     }
     arguments |= {n: ScalarDomain(n, **t) for n, t in given.get("scalars", {}).items()}
     return EntryDomain(
@@ -312,9 +314,8 @@ def _lists(table: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
 
 
 def _kinds(tensor: Mapping[str, Any]) -> tuple[str, ...]:
-    if "range" not in tensor:
-        return COMMON_KINDS
-    return ASCENDING_KINDS if tensor.get("ascending") else RANGE_KINDS
+    usual = COMMON_KINDS if "range" not in tensor else ASCENDING_KINDS if tensor.get("ascending") else RANGE_KINDS
+    return (*tensor.get("values", usual), *(["special"] if "special" in tensor else []))
 
 
 def _layouts(tensor: Mapping[str, Any]) -> tuple[str, ...]:

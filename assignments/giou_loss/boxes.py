@@ -58,6 +58,18 @@ def boxes_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gener
     return boxes_even(shape, dtype, generator) + 1
 
 
+@value_kind("boxes_met", parameters=True)
+def boxes_met(shape: tuple[int, ...], moved: str, seed: str) -> torch.Tensor:
+    """The boxes of `boxes_even` for a seed. Where they are `moved` (1, and not 0), it is some of the four sides, in each
+    choice of them one after the other, none first, by 1: outwards, and then right and bottom inwards."""
+    values = boxes_even(shape, torch.float64, torch.Generator().manual_seed(int(seed)))
+    if shape[-1:] != (4,):
+        return values
+    number = torch.arange(math.prod(shape[:-1])).reshape(shape[:-1])
+    steps = torch.tensor([[-1, -1, 1, 1], [-1, -1, -1, -1]])[number // 16 % 2]
+    return values + steps * (number[..., None] >> torch.arange(4) & 1) * int(moved)
+
+
 @value_kind("boxes_tiny")
 @of_four
 def boxes_tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

@@ -8,7 +8,6 @@ All that the values depend on stands in the kind's name, a seed too, so that bot
 
 import functools
 import itertools
-import math
 
 import torch
 
@@ -85,24 +84,6 @@ def of_col(shape, rows, cols, pattern, seed):
     alike = itertools.groupby(count for count in counts if count)
     parts = [some(count, int(cols), len([*same]), generator) for count, same in alike]
     return torch.cat([torch.zeros(0, dtype=torch.int64), *parts]).reshape(shape)
-
-
-@value_kind("nan_row")
-def nan_row(shape, dtype, generator):
-    """As `normal`, but row 0 is NaN: it matters to rows of the sparse matrix that have an element in column 0 alone."""
-    values = make("normal", shape, dtype, generator).clone()
-    values[:1] = math.nan
-    return values
-
-
-@value_kind("nan_each")
-def nan_each(shape, dtype, generator):
-    """As `normal`, but one element of each column, in any row, is NaN."""
-    values = make("normal", shape, dtype, generator).clone()
-    if len(values):
-        places = torch.randint(0, len(values), shape[1:], generator=generator)
-        values[places, torch.arange(shape[1])] = math.nan
-    return values
 
 
 @value_kind("zero_runs")

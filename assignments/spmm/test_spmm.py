@@ -27,9 +27,9 @@ SPMM = domain_of(__file__)["spmm"]
 PLAIN = ("contiguous",)
 VIEWS = ("contiguous", "offset", "transposed", "sliced_columns", "every_second", "expanded")
 AROUND_TILES = [1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 200, 255, 257]
-BESIDE_NAN = {
-    "nan_row": [("integers", "nan_row"), ("zeros", "nan_row"), ("nan_row", "normal")],
-    "zero_runs": [("zero_runs", "nan_each")],
+BESIDE_SPECIAL = {
+    "special": [("integers", "special"), ("zeros", "special"), ("special", "normal")],
+    "zero_runs": [("zero_runs", "special")],
 }
 ALL_PATTERNS = tuple(name for name in sparse.PATTERNS if name != "stairs")
 
@@ -57,7 +57,7 @@ def elements(names):
 def drawn(patterns=ALL_PATTERNS, sizes=None, kinds=("normal",), layouts=PLAIN, **said):
     """crow, col, values and dense."""
     sized = {"M": [1, 2, 30], "K": [1, 16, 70], "N": [1, 16, 33, 70], **(sizes or {})}
-    alike = {"values dense": [pair for kind in kinds for pair in BESIDE_NAN.get(kind, [(kind, kind)])]}
+    alike = {"values dense": [pair for kind in kinds for pair in BESIDE_SPECIAL.get(kind, [(kind, kind)])]}
     how = {"derive": {"nnz": elements}, "at_most": 1 << 19}
     return calls(SPMM, sizes=sized, layouts=layouts, values=alike, others={"pattern": patterns}, how=how, **said)
 
@@ -84,7 +84,7 @@ def test_contiguous_float32(submission, call):
     call=drawn(
         ["ragged", "none", "few"],
         {"M": [1, 2, 17, 60], "K": [1, 2, 16, 33, 300], "N": [1, 16, 33, 70, 600]},
-        ("normal", "nan_row"),
+        ("normal", "special"),
         {**dict.fromkeys(("crow", "col", "dense"), PLAIN), "values": ("contiguous", "expanded")},
     )
 )

@@ -23,7 +23,10 @@ def handout(text: str, entry: EntryDomain) -> str:
         f"{' Of one shape,' * (shapes[first] != shapes[second])} `{first}` and `{second}` {may}"
         for first, second in map(str.split, entry.aliases)
     )
-    table = f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} {no_larger}{one}\n"
+    holding = dict.fromkeys(tensor.special for tensor in entry.tensors if tensor.special)
+    alike = {values: [f"`{one.name}`" for one in entry.tensors if one.special == values] for values in holding}
+    special = "".join(f" {', '.join(names)} may hold {', '.join(values)}." for values, names in alike.items())
+    table = f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} {no_larger}{one}{special}\n"
     new = f"{BEGIN}\n{table}{END}"
     return re.sub(f"{BEGIN}.*{END}", lambda match: new, text, flags=re.DOTALL)
 

@@ -136,3 +136,17 @@ def linear_id(id: Sequence[int], grid: Sequence[int]) -> int | None:
     x, y, z = (*id, 0, 0)[:3]
     inside = all(0 <= part < size for part, size in zip((x, y, z), grid, strict=True))
     return x + grid[0] * (y + grid[1] * z) if inside else None
+
+
+@dataclass
+class DrawnWith:
+    """What a kernel draws random numbers with: follows the operations of Triton's own generator."""
+
+    inside: set[str] = field(default_factory=set)
+
+    def operands(self, op: Op) -> list[int]:
+        """Which operands of `op`, which has been evaluated, the generator is given and has not made itself."""
+        if not (op.location and op.location[0][0].endswith("random.py")):
+            return []
+        self.inside.update(op.results)
+        return [place for place, name in enumerate(op.operands) if name not in self.inside]

@@ -17,7 +17,7 @@ from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ResultDomain, Tensor, e
 from gradekit.inputs import covering, layouts
 from gradekit.inputs.classes import SizeClass, Sizes
 from gradekit.inputs.spec import Input, overlapping
-from gradekit.inputs.value_kinds import RANGED
+from gradekit.inputs.value_kinds import RANGED, SPECIAL
 
 T = TypeVar("T")
 Pick = Callable[[str, Sequence[Any]], Any]  # picks one of the options of what is named
@@ -172,6 +172,8 @@ class Draws:
             layout, shape, int(variant) if variant else pick(f"variant {tensor.name}", count)
         )
         dtype = dtypes.get(tensor.dtype, tensor.dtype)
+        if kind == SPECIAL:
+            kind = f"{SPECIAL}:{';'.join(tensor.special)}" if tensor.special else "normal"
         kind, seed = (kind.format(**names), 0) if "{seed}" in kind else (kind.format(**names), names["own"])
         return promised(tensor, Input(dtype, shape, stride, offset, kind, seed), names)
 

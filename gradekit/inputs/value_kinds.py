@@ -409,6 +409,26 @@ def _holding(
     return torch.where(every == one, float(value), others)
 
 
+SPECIAL = "special"
+"""The kind of tensors that hold some of `SPECIALS`, such as "special:infinity;NaN": one in each row of normal numbers,
+and nothing else in the first row and the last. In a domain it stands alone, for what the tensor is said to hold."""
+
+SPECIALS = ("infinity", "-infinity", "NaN", "-0", "largest", "subnormal")
+
+
+def _special(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, words: str) -> torch.Tensor:
+    if not dtype.is_floating_point:
+        return make("large", shape, dtype, generator)
+    numbers = torch.finfo(dtype)
+    sizes = {"largest": numbers.max, "subnormal": 3 * numbers.smallest_normal * numbers.eps, "-0": 0.0}
+    pool = [sign * sizes[word] for word in words.split(";") if word in sizes for sign in (1, -1)]
+    pool += [float(word) for word in words.split(";") if word not in sizes]
+    values = torch.tensor(pool, dtype=torch.float64)[_ints(0, len(pool) - 1, shape, generator)]
+    every, one = _places(shape, generator)
+    one.view(-1)[[0, -1][: one.numel()]] = -1
+    return torch.where((every == one) | (one < 0), values, _normal(shape, dtype, generator))
+
+
 CHOSEN = "chosen"  # the kind of tensors that are made of a few given values, such as "chosen:cells:1:1.5;-2.0"
 
 
@@ -424,10 +444,10 @@ def _chosen(
 
 
 WITH_PARAMETERS: dict[str, Maker] = {
-    CHOSEN: _chosen, BEGUN: _begun, FAR: _far, PEAKS: _peaks, HOLDING: _holding,
+    CHOSEN: _chosen, BEGUN: _begun, FAR: _far, PEAKS: _peaks, HOLDING: _holding, SPECIAL: _special,
     SCALED: lambda shape, dtype, generator, factor: _positive(shape, dtype, generator) * float(factor),
 }  # fmt: skip
-"""Kinds that gradekit makes for a submission: never those of a tensor in a domain."""
+"""Kinds that gradekit makes for a submission: but for `SPECIAL`, never those of a tensor in a domain."""
 
 PROFILES: dict[str, Kind] = {
     "ones": lambda shape, dtype, generator: torch.ones(shape, dtype=torch.float64),

@@ -18,7 +18,7 @@ from gradekit.engine.budget import AGAIN, Budget, OverBudget, Unsupported
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.host import ForbiddenOp
 from gradekit.engine.memory import Memory
-from gradekit.engine.observer import Observer, Owners, TouchedElements, touched
+from gradekit.engine.observer import DrawnWith, Observer, Owners, TouchedElements, touched
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import FLOAT
 from gradekit.judge.comparison import Comparison
@@ -316,6 +316,7 @@ class _Counters:
         if context.launch == 0:
             self.numbers.clear()
         made = dict[str, int]()  # by value, the line of the submission itself that makes it
+        generator = DrawnWith()
 
         def note(frame: Frame, op: Op) -> None:
             file, own = op.location[0][0] if op.location else "", context.line(op)
@@ -323,11 +324,10 @@ class _Counters:
                 self.loops.add(context.line(frame.loops[-1][0]) or 0)
             if own and file == context.path:
                 made.update(dict.fromkeys(op.results, own))
-            elif own and file.endswith("random.py"):
-                for place, name in enumerate(op.operands):
-                    if name in made and op.operand_types[place].shape:
-                        at, drawn = (own, made[name], bool(frame.loops)), frame.full(op, place).flatten()
-                        self.numbers[at] = torch.cat([self.numbers.get(at, drawn[:0]), drawn]).unique()
+            for place in generator.operands(op):
+                if own and (name := op.operands[place]) in made and op.operand_types[place].shape:
+                    at, drawn = (own, made[name], bool(frame.loops)), frame.full(op, place).flatten()
+                    self.numbers[at] = torch.cat([self.numbers.get(at, drawn[:0]), drawn]).unique()
 
         return note
 

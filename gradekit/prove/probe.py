@@ -7,8 +7,8 @@ address that depends on data says nothing.
 
 import contextlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -16,9 +16,9 @@ from gradekit.engine.budget import Budget, Meter, OverBudget, Unsupported
 from gradekit.engine.frame import Frame, LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.lanes import Access, flat_index, flat_mask
-from gradekit.engine.launch import bind, run_programs
+from gradekit.engine.launch import bind, programs_at_once, run_programs
 from gradekit.engine.memory import Memory, Storage
-from gradekit.engine.observer import TouchedElements
+from gradekit.engine.observer import DrawnWith, TouchedElements
 from gradekit.engine.observer import touched as touched_by
 from gradekit.engine.traffic import CountingMemory
 from gradekit.engine.ttir import Module, Op
@@ -44,13 +44,19 @@ def touched(
     return found
 
 
-def _run(context: LaunchContext, launch: Launch, storages: Memory, linear: Sequence[int]) -> None:
+def _run(
+    context: LaunchContext, launch: Launch, storages: Memory, linear: Sequence[int],
+    columns: Mapping[int, torch.Tensor] | None = None,
+) -> None:  # fmt: skip
     for argument in launch.args:
         view = getattr(argument, "view", argument)
         if hasattr(view, "storage"):
             empty = torch.empty(0, dtype=torch.uint8)
             storages.storages[view.storage] = Storage(view.storage, empty, (view.storage + 1) * ADDRESS_GAP)
-    run_programs(context, bind(context.module.entry, launch.args, storages), linear)
+    values = bind(context.module.entry, launch.args, storages)
+    if columns:
+        values = [columns.get(value, value) if type(value) is int else value for value in values]
+    run_programs(context, values, linear)
 
 
 def stored_by_some(program: Program, near: Sequence[int] = (0,), far: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
@@ -69,6 +75,34 @@ def stored_by_some(program: Program, near: Sequence[int] = (0,), far: bool = Tru
     where, values = (torch.cat(each) for each in zip(*parts, strict=True))
     order = where.argsort(stable=True)
     return where[order], values[order]
+
+
+def drawn_with(program: Program, number: int, others: torch.Tensor) -> torch.Tensor:
+    """For each of the `others` in place of an argument `number` of its launches, what tells the random numbers that the
+    first programs of a call draw then: int64, equal where Triton's generator is asked for the same; all 0 where it
+    is not, or no launch has that argument."""
+    told, meter = torch.zeros_like(others), Meter(Budget(work=1 << 40))
+    for launch in program.every_launch:
+        ttir, memory = program.kernels[launch.kernel].unaligned, _OfOnes(Traffic(), set(), [])
+        few = replace(facts(ttir), tile=max(facts(ttir).tile >> 6, 1), peak=facts(ttir).peak >> 6)  # scalars, mostly
+        for some in told.new_tensor(range(len(told))).split(programs_at_once(few)):
+            generator = DrawnWith()
+
+            def note(frame: Frame, op: Op, some: torch.Tensor = some, generator: DrawnWith = generator) -> None:
+                for place in generator.operands(op):
+                    value = (given := frame.tensor(op, place)).reshape(given.shape[0], -1)
+                    told[some] = told[some] * _FACTOR + value[:, :1].flatten().long()
+                made = next((frame.values[name] for name in op.results if name in generator.inside), None)
+                if isinstance(made, torch.Tensor) and made.numel() > len(some) == made.shape[0]:
+                    raise OverBudget("work", 0)  # each has met the counters: what is drawn needs no look
+
+            context = LaunchContext(parsed(ttir), few, launch.grid, memory, meter, 0, "", program.path, observe=note)
+            with contextlib.suppress(OverBudget, Unsupported):
+                _run(context, launch, Memory(), [0] * len(some), {number: others[some].int()})
+    return told
+
+
+_FACTOR = 6364136223846793005  # of a hash: odd, and all of its bits count
 
 
 def _some(grid: Sequence[int], near: Sequence[int], far: bool, elements: int) -> list[int]:

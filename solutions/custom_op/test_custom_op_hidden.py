@@ -9,7 +9,8 @@ public = public_tests(__file__)
 
 WIDTHS = {"...": [1, 3], "N": [768, 1280, 3072, 4096]}
 KINDS = ["mixed", "tiny", "subnormal", "normal", "integers", "positive"]
-TOGETHER = {"x bias": [*zip(KINDS, KINDS, strict=True), *zip(KINDS, KINDS[::-1], strict=True)]}  # the sum may be tiny
+PAIRS = [*zip(KINDS, KINDS, strict=True), *zip(KINDS, KINDS[::-1], strict=True), ("special", "special")]
+TOGETHER = {"x bias": PAIRS}  # the sum may be tiny
 BOTH = (public.X, public.BIAS)
 
 

@@ -7,7 +7,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from gradekit import FLOATS, assert_close, assert_memory_clean, calls, points, public_tests, stored_by_some
+from gradekit import (
+    FLOATS,
+    assert_close,
+    assert_memory_clean,
+    calls,
+    drawn_with,
+    points,
+    public_tests,
+    stored_by_some,
+)
 
 public = public_tests(__file__)
 
@@ -88,8 +97,25 @@ def test_pairs_of_seeds(submission, call):
         count = int((kept[above // 31] == kept[above % 31]).sum())
         public.assert_count(count, few.shape[1], 0.5, f"{pair} agreed on an element")
         if x.shape[1] == 500:
+            assert_draws_of_their_own(submission, few)
             for shape in LARGEST:
                 assert_elements_of_their_own(submission, public.contiguous(replace(x, shape=shape)))
+
+
+MANY, ONE = 2**17, 1_234_567_891
+"""So many seeds that of two to the 32 keys two seeds have the same; and a seed that no other number is equal to."""
+
+
+def assert_draws_of_their_own(submission, x):
+    """Raise where two of many seeds give the generator the same to draw with, and so the same mask."""
+    seeds = torch.randint(2**31, (MANY,), generator=torch.Generator().manual_seed(x.seed % 2**31)).unique()
+    told, order = drawn_with(submission.dropout.traced(x, 0.5, ONE), ONE, seeds).sort()
+    twice = (told.diff() == 0).nonzero().flatten()
+    if told[0] != told[-1] and len(twice):
+        pair = seeds[order[twice[0] : twice[0] + 2]].tolist()
+        one, other = (public.mask_of(submission.dropout(x, 0.5, seed), x).flatten() for seed in pair)
+        what = f"With p = 0.5, seeds {pair[0]} and {pair[1]} agreed on an element"
+        public.assert_count(int((one == other).sum()), len(one), 0.5, what)
 
 
 def assert_elements_of_their_own(submission, x):

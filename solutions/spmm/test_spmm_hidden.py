@@ -11,7 +11,7 @@ LARGER = {"M": [1, 100], "K": [200, 1024, 1500], "N": [100, 256, 300]}
 
 @points(10)
 @settings(max_examples=4)
-@given(call=public.drawn(["few", "ragged", "one_long"], LARGER, ("normal", "nan_row", "zero_runs")))
+@given(call=public.drawn(["few", "ragged", "one_long"], LARGER, ("normal", "special", "zero_runs")))
 def test_larger_matrices(submission, call):
     """Is right for hundreds of columns, in the matrix and in dense"""
     assert_close(submission.spmm(*call), public.expected(*call))
@@ -37,7 +37,7 @@ def test_ten_thousand_in_a_row(submission, call):
 @given(
     call=public.drawn(
         sizes={"M": (1, 40), "K": [1, 64, 200]},
-        kinds=["mixed", "tiny", "positive", "nan_row", "zero_runs"],
+        kinds=["mixed", "tiny", "positive", "special", "zero_runs"],
         layouts=public.VIEWS,
     )
 )

@@ -112,14 +112,12 @@ def test_stairs_have_rows_of_every_length() -> None:
     assert sparse.row_starts(130, 100, "stairs", 0).diff().tolist() == [min(n, 100) for n in range(130)]
 
 
-def test_a_row_of_nan_is_the_first() -> None:
-    values = Input("float32", (4, 3), (3, 1), 0, "nan_row").tensor()
-    assert values.isnan().tolist() == [[n == 0] * 3 for n in range(4)]
-
-
-def test_one_element_of_each_column_is_nan() -> None:
-    values = Input("float32", (40, 30), (30, 1), 0, "nan_each").tensor()
-    assert values.isnan().sum(0).tolist() == [1] * 30
+def test_special_values_stand_alone_in_the_first_row_and_the_last_and_once_in_every_other() -> None:
+    values = Input("float16", (40, 30), (30, 1), 0, "special:infinity;NaN;largest").tensor()
+    counts = (~(values.abs() < 65_504)).sum(1)
+    assert counts.tolist() == [30, *[1] * 38, 30]
+    assert {65_504.0, -65_504.0, math.inf} <= set(values.flatten().tolist())
+    assert values.isnan().any() and not (values == -math.inf).any()
 
 
 def test_runs_of_zeros_are_as_long_as_several_tiles_and_as_short_as_one_element() -> None:
