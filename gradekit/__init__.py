@@ -21,7 +21,6 @@ _OFFERED = {
         "assert_memory_clean", "least_bytes",
     ),
     "gradekit.judge.tolerance": ("Rounding",),
-    "gradekit.prove.probe": ("drawn_with", "stored_by_some"),
     "gradekit.judge.reference": ("Reference", "conditioned", "own_tolerance", "reference"),
     "gradekit.findings": ("Cause", "Finding", "Kind", "Outcome", "Report"),
     "gradekit.inputs.spec": ("FLOATS", "Input", "normal"),

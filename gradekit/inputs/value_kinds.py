@@ -410,19 +410,16 @@ def _holding(
 
 
 SPECIAL = "special"
-"""The kind of tensors that hold some of `SPECIALS`, such as "special:infinity;NaN": one in each row of normal numbers,
+"""The kind of tensors that hold what follows, such as "special:infinity;NaN": one in each row of normal numbers,
 and nothing else in the first row and the last. In a domain it stands alone, for what the tensor is said to hold."""
-
-SPECIALS = ("infinity", "-infinity", "NaN", "-0", "largest", "subnormal")
 
 
 def _special(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, words: str) -> torch.Tensor:
     if not dtype.is_floating_point:
         return make("large", shape, dtype, generator)
     numbers = torch.finfo(dtype)
-    sizes = {"largest": numbers.max, "subnormal": 3 * numbers.smallest_normal * numbers.eps, "-0": 0.0}
-    pool = [sign * sizes[word] for word in words.split(";") if word in sizes for sign in (1, -1)]
-    pool += [float(word) for word in words.split(";") if word not in sizes]
+    sizes = {"largest": numbers.max, "subnormal": 3 * numbers.smallest_normal * numbers.eps}
+    pool = [sign * sizes[word] if word in sizes else float(word) for word in words.split(";") for sign in (1, -1)]
     values = torch.tensor(pool, dtype=torch.float64)[_ints(0, len(pool) - 1, shape, generator)]
     every, one = _places(shape, generator)
     one.view(-1)[[0, -1][: one.numel()]] = -1

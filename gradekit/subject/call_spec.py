@@ -80,8 +80,7 @@ def _told(arg: Any) -> Any:
 def with_others(
     entry: str, args: Sequence[Any], wanted: tuple[int, ...], others: Sequence[Any], way: str
 ) -> tuple[CallSpec, tuple[Any, ...]]:
-    """A call with these `args` and one with `others`, which may have other sizes, or another gradient of its result;
-    and the arguments of both."""
+    """A call with these `args` and one with `others`, or another gradient of its result; and the arguments of both."""
     others = [replace(arg, name="an input of the other call") if isinstance(arg, Input) else arg for arg in others]
     own = len(args) - bool(wanted)
     end = own + len(others)
