@@ -19,7 +19,7 @@ ragged = beside(get("decode_attention").tests, "lengths")
 
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
-BOXES = [name for name in value_kinds.known() if name.startswith("boxes")]
+BOXES = [f"{name}:1:0" if name == "boxes_met" else name for name in value_kinds.known() if name.startswith("boxes")]
 
 
 def boxes_of(profile: str, dtype: str = "float32", seed: int = 0) -> torch.Tensor:
