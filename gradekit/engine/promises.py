@@ -123,19 +123,17 @@ def _holds(name: str, sizes: list[int], value: Tensor, contiguous: list[int] | N
     for axis, size in enumerate(sizes, 1):
         along = value.movedim(axis, -1)
         if name == _DIVISIBLE:
-            group = contiguous[axis - 1] if contiguous else None
-            starts = _starts(along, group, unit)
-            good = (along % size == 0) | ~starts if size > 1 else torch.ones_like(along, dtype=torch.bool)
+            group = max(contiguous[axis - 1], 1) if contiguous else 1
+            good = along[..., ::group] % max(size, 1) == 0
+            good = good if group > 1 else good | ~_starts(along, unit)
         else:
             good = _grouped(along, size, unit if name == CONTIGUITY else 0)
         result &= good.flatten(1).all(1)
     return result
 
 
-def _starts(along: Tensor, group: int | None, unit: int) -> Tensor:
-    """Which elements begin a group of so many; or a contiguous run, where that is unknown."""
-    if group is not None and group > 1:
-        return (torch.arange(along.shape[-1]) % group == 0).expand(along.shape)
+def _starts(along: Tensor, unit: int) -> Tensor:
+    """Which elements begin a contiguous run."""
     starts = torch.ones_like(along, dtype=torch.bool)
     starts[..., 1:] = along[..., 1:] != along[..., :-1] + unit
     return starts
@@ -149,7 +147,7 @@ def _grouped(along: Tensor, size: int, unit: int) -> Tensor:
         return torch.ones([along.shape[0], 1], dtype=torch.bool)
     groups = along.reshape(*along.shape[:-1], -1, size)
     broken = groups.diff(dim=-1) != unit
-    if not unit:
+    if not unit or not bool(broken.any()):
         return ~broken.any(-1)
     lands = groups[..., 1:].where(broken, groups[..., :1])
     same = lands.masked_fill(~broken, _HIGH).amin(-1) == lands.masked_fill(~broken, _LOW).amax(-1)

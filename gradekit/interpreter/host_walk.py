@@ -418,7 +418,7 @@ class Launches:
         self._outcomes: dict[Any, tuple[list[Tensor], tuple[int, int]]] = {}
         self.launched: list[int] = []  # equal for equal kernels, grids, arguments and data
         self.in_vain: Counter[tuple[str, int]] = Counter()  # what programs of a kernel do in vain, as TileMemory has it
-        self.strays = False
+        self.strays, self.is_noted = False, True  # the latter where anybody asks for what is done in vain
 
     def is_input(self, tensor: Tensor) -> bool:
         """Whether a tensor is a view of one of the call's own."""
@@ -455,11 +455,13 @@ class Launches:
         for number, (place, tensor) in enumerate(tensors.items()):
             memory.place_input(number, view_bytes(tensor)).is_input = place in self._inputs
         tiles = TileMemory(memory, 1, sizes[0] * sizes[1] * sizes[2], lenient=self.lenient)
+        tiles.is_noted = self.is_noted
         KernelWalk(self.code, sizes, tiles, meter).run(kernel, dict(values))
         self.strays |= tiles.strays
-        self.in_vain.update({(kernel, way): count for way, count in enumerate(tiles.in_vain)})
+        in_vain = tiles.in_vain if self.is_noted else (0, 0)
+        self.in_vain.update({(kernel, way): count for way, count in enumerate(in_vain)})
         if sum(data.numel() for data in mine) <= Limit.KEPT_BYTES:
-            self._outcomes[key] = [data.clone() for data in mine], tiles.in_vain
+            self._outcomes[key] = [data.clone() for data in mine], in_vain
 
 
 def _grid(grid: Any) -> tuple[int, int, int]:

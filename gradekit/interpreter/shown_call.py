@@ -121,6 +121,7 @@ class HostReplay:
     def run(self, most: int = AGAIN, lenient: bool = True) -> list[Tensor | None]:
         """The results as the source is; `walk` has what was met. Unless `lenient`, it touches nothing outside."""
         launches = self._fresh(lenient)
+        launches.is_noted = lenient
         try:
             return self._results(launches, most, {})
         finally:

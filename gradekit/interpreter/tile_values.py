@@ -258,7 +258,7 @@ class TileMemory:
         self, memory: Memory, copies: int = 1, programs: int = 1, lenient: bool = False, alone: bool = False
     ) -> None:
         self._memory, self._copies, self._programs, self._alone = memory, copies, programs, alone
-        self._lenient, self.strays = lenient, False
+        self._lenient, self.strays, self.is_noted = lenient, False, True  # the last: who stores what
         self.stored: set[int] = set()  # the storages that were stored to
         self._only: tuple[int, int] | None = None  # that one, by its number, of so many copies
         self.lost = torch.zeros(copies, dtype=torch.bool)
@@ -285,7 +285,7 @@ class TileMemory:
 
     def _note(self, storage: int, flat: Tensor, offsets: Tensor, mask: Tensor | None, is_added: bool = False) -> None:
         """Notes which programs store, and where; of several copies, where programs are to store alone."""
-        if self._copies > 1 and not self._alone or self._only is not None:
+        if self._copies > 1 and not self._alone or self._only is not None or not self.is_noted:
             return
         program = torch.arange(len(self._idle)).reshape(-1, *(1 for _ in offsets.shape[1:])).expand(offsets.shape)
         offsets, program = (offsets, program) if mask is None else (offsets[mask], program[mask])

@@ -22,6 +22,8 @@ from gradekit.engine.budget import Meter
 from gradekit.interpreter import Limit
 from gradekit.interpreter.tile_values import NotWalked, chosen
 
+_METHODS = {each: f"_{name.lower()}" for name, each in vars(ast).items() if isinstance(each, type)}
+
 
 class Walk:
     """A walk of statements and expressions: the `meter` ends it, `watched` (None: nobody) records its values."""
@@ -56,7 +58,7 @@ class Walk:
 
     def _visited(self, node: ast.AST, names: Names) -> Any:
         """What the method for nodes of a type gives: `_binop` for BinOp."""
-        visit = getattr(self, f"_{type(node).__name__.lower()}", None)
+        visit = getattr(self, _METHODS[type(node)], None)
         if visit is None:
             raise NotWalked(f"source with {type(node).__name__}")
         return visit(node, names)

@@ -42,7 +42,7 @@ class FirstLook:
         if shown is None:
             known = None if is_compared else passing(check.call, 0)
             return self._of_prior(screen, known, only_idle=True) if known is not None else []
-        if not screen.can_walk(shown):
+        if screen.replayed(shown) is None:
             return self._of_prior(screen, shown)
         large = self._telling()
         rest = [one for one in check.others if one not in large and one.elements <= Limit.WALKED_ELEMENTS]
@@ -71,8 +71,8 @@ class FirstLook:
             found = self._with_fewest_loads([one for one in few if one in found], likeliest, found)
         agreeing = [one for one in found if not is_against_names(one, screen.draft)]
         found = agreeing or found
-        tries.in_part = halves_of(screen.in_part(), source)
         if any(change.kind in LIKELY for change in agreeing):
+            tries.in_part = halves_of(screen.in_part(), source)
             return mends_of(found, source)
         self._work.lend_to_host()
         host = tries.texts.host_screen(tries.text, screen, self._work)

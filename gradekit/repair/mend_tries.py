@@ -269,8 +269,9 @@ class MendTries:
                 examples = [self.check.example] if alone else self._telling
                 lines = enumerate(zip(self.text.splitlines(), text.splitlines(), strict=False), 1)
                 changed = [line for line, (one, other) in lines if one != other][:2]
-                each = [(self.texts.effort(self.text, one), self.texts.effort(text, one)) for one in examples]
-                self.texts.hidden[key] = hides_mistake(each, changed if len(changed) == 1 else ())
+                before, after = (self.texts.efforts(one, examples) for one in (self.text, text))
+                but = changed if len(changed) == 1 else ()
+                self.texts.hidden[key] = hides_mistake([*zip(before, after, strict=True)], but)
         return self.texts.hidden.get(key, False)
 
     @cached_property
@@ -289,7 +290,7 @@ class MendTries:
     def loads(self, text: str) -> tuple[int, int]:
         """Of the failing example and the largest of its check, how many are wrong with a text, and how many elements
         kernels load in them."""
-        each = [self.texts.effort(text, one) for one in self._own]
+        each = self.texts.efforts(text, self._own)
         return sum(one.is_wrong for one in each), sum(one.loaded for one in each)
 
     def _depends_on(self, number: int, text: str) -> bool:
@@ -317,11 +318,12 @@ class MendTries:
     def _is_a_number(self, mend: Mend) -> bool:
         """Whether 1 in the place of a name that a mend puts in makes right what the mend makes right, in this check, in
         the smallest examples and in those that are unlike: a name that is 1 there by chance may stand for any other."""
-        text, rivals = mend.applied(self.text), with_one(mend, self.text)
+        text, rivals, helps = mend.applied(self.text), with_one(mend, self.text), False
         few = dict.fromkeys([*self.check.tried, *self._smallest(2 * Limit.SHOWN), *self._further] if rivals else [])
-        is_helped = lambda one: isinstance(self._walked(self.text, one), Failure) and self._walked(text, one) is None
-        helped = [*filter(is_helped, few)]
-        return helped != [] and any(all(self._walked(rival, one) is None for one in helped) for rival in rivals)
+        for one in (one for one in few if isinstance(self._walked(self.text, one), Failure)):
+            if rivals and self._walked(text, one) is None:
+                helps, rivals = True, [rival for rival in rivals if self._walked(rival, one) is None]
+        return helps and rivals != []
 
     def mended(self, text: str, most: int) -> int:
         """How many of the smallest examples a text makes right, at a walk."""

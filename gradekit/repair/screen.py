@@ -50,11 +50,10 @@ class Screen:
         self._work = work if work is not None else Work().in_kernels
         self._better: list[tuple[float, TriedChange]] = []
         self._mended: Counter[Change] = Counter()
-        self._are_confirmed = False
+        self._alone = self._are_confirmed = False
         self.tried = 0
         self._settled: Mapping[str, Collection[int]] = {}
         self._lacks: float | None = None
-        self._alone = False
         self._astray: Collection[int] = ()
         self._leading: dict[str, set[ast.stmt]] = {}
         self._made: dict[tuple[int, str, int], list[tuple[Change, ChangeSite]]] = {}
@@ -75,17 +74,16 @@ class Screen:
         kernels, others = (kernels, others) if kernels else (others, ())
         self._settled, self._lacks, self._alone = settled, calls[0].lacks, calls[0].alone
         self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
-        walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
+        walked = [(call, replay) for call in calls if (replay := self.replayed(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
             return []
-        self._better = []
-        first = walked[0][1]
+        self._better, first = [], walked[0][1]
         if first.work > Limit.OF_A_CALL * self._work.left:
             return []
         telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
         also = sorted((one for one in walked if one[1] is not first), key=lambda one: one is not telling)
         again: Iterator[Walked | None] = (
-            (call, walk) if (walk := self._replay(call)) is not None else None for call in more
+            (call, walk) if (walk := self.replayed(call)) is not None else None for call in more
         )
         reserve = int(Limit.KEPT_FOR_OTHER_CALLS * self._work.left)
         found, kept = list[TriedChange](), list[TriedChange]()
@@ -121,10 +119,6 @@ class Screen:
         every = [change for kernel in walked for change, _ in self._every(walk, kernel, STAGES[0])]
         idle = [change for change in every if change.turn == Turn.IDLE and not change.lacks]
         return idle if only_idle else [*(one for one in every if one.kind is ChangeKind.STEP), *idle]
-
-    def can_walk(self, call: ShownCall) -> bool:
-        """Whether a walk gives what a call gave."""
-        return self._replay(call) is not None
 
     def _held(
         self, found: list[TriedChange], also: list[Walked], more: Iterator[Walked | None], confirmed: Confirmed
@@ -194,7 +188,8 @@ class Screen:
             kept += alike
         return sorted(kept, key=lambda one: one.change.kind)
 
-    def _replay(self, call: ShownCall) -> WalkedCall | None:
+    def replayed(self, call: ShownCall) -> WalkedCall | None:
+        """A call as it is, walked; None where that does not give what the call gave."""
         replay = WalkedCall(call.program, call.inputs, self.code, self.allow, call.compared, call.alone)
         try:
             results = replay.run()
@@ -314,7 +309,7 @@ class Screen:
         (new,) = tried.new
         if known is None or not isinstance(new, ast.expr):
             return None, None
-        if has_effects(new, self.code):
+        if any(one in change.new for one in ("store", "atomic", *self.code.functions)) and has_effects(new, self.code):
             return site.kind(change.node), change.new  # evaluated here, it would change what all others begin with
         alone = replay.alone(tried.kernel)
         alone.known, before = site.watched.values, alone.meter.work  # what it keeps of the old expression had a value

@@ -124,18 +124,20 @@ def without_other_names(found: Sequence[Change]) -> list[Change]:
     return [one for one in found if one.lacks in kept or not one.lacks]
 
 
-def without_idle_parts(found: Sequence[Change]) -> list[Change]:
-    """Those that have nothing which can as well be left out: where `s` is right for `s * c`, `s + c` is so by chance,
-    for nothing depends on c there; and of two edits made together, one may do."""
-    alone = [(change, tree) for change in found if not change.also and (tree := parsed(change)) is not None]
-    dropped = [(change.node, tree) for change, tree in alone if change.kind is ChangeKind.DROPPED]
-    idle = {
-        change for change, tree in alone if change.kind in _BRING_IN
-        and any(_keeps_more(change.node, tree, node, less) for node, less in dropped)
-    }  # fmt: skip
-    enough = {(change.node, change.new) for change, _ in alone}
-    kept = [change for change in found if change not in idle]
-    return [one for one in kept if not one.also or not any((part.node, part.new) in enough for part in one.parts)]
+def without_idle_parts(found: Sequence[Change], asked: Sequence[Change] | None = None) -> list[Change]:
+    """Those (all, or those `asked` for) that have nothing which can as well be left out: where `s` is right for
+    `s * c`, `s + c` is so by chance, for nothing depends on c there; and of two edits made together, one may do."""
+    alone = [one for one in found if not one.also]
+    less = [(one.node, tree) for one in alone if one.kind is ChangeKind.DROPPED and (tree := parsed(one)) is not None]
+    enough = {(one.node, one.new) for one in alone}
+
+    def is_idle(one: Change) -> bool:
+        if one.also:
+            return any((part.node, part.new) in enough for part in one.parts)
+        tree = parsed(one) if less and one.kind in _BRING_IN else None
+        return tree is not None and any(_keeps_more(one.node, tree, *pair) for pair in less)
+
+    return [one for one in (found if asked is None else asked) if not is_idle(one)]
 
 
 _BRING_IN = (
@@ -191,7 +193,7 @@ def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The likeliest of the changes that help in part, of which `found` has those first that help most: a part of what
     one brings in is idle only where leaving it out helps as much."""
     most = found[: 2 * Limit.SURVIVORS_IN_PART]
-    likeliest = [one for at, one in enumerate(most) if one in without_idle_parts(most[: at + 1])]
+    likeliest = [one for at, one in enumerate(most) if without_idle_parts(most[: at + 1], [one])]
     return mends_each(likeliest[: Limit.SURVIVORS_IN_PART], source)
 
 

@@ -84,17 +84,18 @@ class Texts:
         seen = {trait for one in tried for trait in one.traits}
         return list(unlike([one for one in self.planned if one.compares and one not in tried], Limit.FURTHER, seen))
 
-    def effort(self, text: str, example: Example) -> Effort:
-        """What kernels do in an example with a text."""
-        if (key := (text, example)) not in self._efforts:
-            subject, found = self.subject_of(text), Effort()
+    def efforts(self, text: str, examples: Sequence[Example]) -> list[Effort]:
+        """What kernels do in each of some examples with a text, which is loaded once for all of them."""
+        unknown = [one for one in examples if (text, one) not in self._efforts]
+        subject = self.subject_of(text) if unknown else self.subject
+        for example in unknown:
+            self._efforts[text, example] = found = Effort()
             subject.forget_calls()
             found.is_wrong = example.run(subject) is not None
             for call in subject.calls:
                 if call.observation is not None:
                     found.add(call.observation.program, as_called(call).tensors, self.assignment.allow)
-            self._efforts[key] = found
-        return self._efforts[key]
+        return [self._efforts[text, one] for one in examples]
 
     def before(self, example: Example) -> BaseException | None:
         """What an example of another check raises with the submission as it is."""

@@ -214,7 +214,8 @@ def _kind_of_access(site: ChangeSite, node: ast.expr) -> ValueKind | None:
 
 def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple[str, str, bool]) -> Iterator[Change]:
     text, part, whole = told
-    place = site.context(node)
+    place, later = site.context(node), (not whole) + _is_loaded(site, node)  # sooner to all of a formula
+    is_value = kind.of == "float" or _becomes_a_value(site, node)
     mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     further = [
         *_come_so_far(site, node), *_behind_idle_pointers(site, node),
@@ -233,7 +234,8 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
             continue
         says, right = sentence_of("number", it=part, place=place), _tree(one)
         is_idle = site.is_idle(idle := re.split(r"\W", name.removeprefix("tl.load("))[0])
-        turn = Turn.IDLE if is_idle else _turn(site, node, name, whole)
+        is_close = not name.isidentifier() or site.is_near(name, node, Limit.CLOSE)
+        turn = Turn.IDLE if is_idle else min(Turn.COMBINED + (not is_close) + later, Turn.LAST)
         known = _known(site, node).get(name)
         is_one = isinstance(known, int) and known == 1 and site.role(name) != "length"
         for change, symbol, operator, role in _COMBINED:
@@ -243,7 +245,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
                 continue  # a count may be a factor of values, and is no term of them
             again = symbol == "/" and name in mine and not is_idle  # once more by the same
             soon = Turn.COMBINED - 1 if again else _soon(site, symbol, known if kind.of == "float" else None, turn)
-            if soon in site.turns and _may_be(symbol, kind) and _may_join(site, node, name, symbol, kind):
+            if soon in site.turns and _may_be(symbol, kind) and _may_join(site, name, symbol, is_value):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
                 role = "lacks-stride" if symbol == "*" and site.role(name) == "stride" else role
                 said = unused(says, idle) if is_idle else says, hint_of(role, name=name, part=part)
@@ -257,16 +259,10 @@ def _spread(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> list[
     return [one for one in [fitted(name, shape, wanted)] if one is not None]
 
 
-def _turn(site: ChangeSite, node: ast.expr, name: str, is_whole: bool) -> int:
-    """When a name is put to an expression: sooner to all of a formula, and what is used or made close by."""
-    is_close = not name.isidentifier() or site.is_near(name, node, Limit.CLOSE)
-    return min(Turn.COMBINED + (not is_close) + (not is_whole) + _is_loaded(site, node), Turn.LAST)
-
-
-def _may_join(site: ChangeSite, node: ast.expr, name: str, symbol: str, kind: ValueKind) -> bool:
+def _may_join(site: ChangeSite, name: str, symbol: str, is_value: bool) -> bool:
     """Whether a name may be what an expression lacks: a factor of an index is a parameter, or a number of programs; no
     stride is one of values."""
-    if kind.of == "float" or _becomes_a_value(site, node):
+    if is_value:
         return site.role(name) != "stride"
     return symbol in "+-" or name in site.kernel.all_params or not name.isidentifier()
 

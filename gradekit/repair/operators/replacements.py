@@ -118,8 +118,8 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
 
 def _number_of_the_module(site: ChangeSite, node: ast.Name) -> Iterator[Change]:
     """Another number for what a name of the module stands for, wherever the function uses it."""
-    uses = [one for one in site.kernel.nodes if isinstance(one, ast.Name) and one.id == node.id]
     given = site.module_numbers.get(node.id)
+    uses = [one for one in site.kernel.nodes if given and isinstance(one, ast.Name) and one.id == node.id]
     if given is None or uses[0] is not node:
         return
     place = shown(site.source.text.splitlines()[given.lineno - 1].strip())
