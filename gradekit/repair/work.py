@@ -11,7 +11,7 @@ class Limit:
     # what all checks of a submission with one mistake may use, and the shares of it
     WORK = 2_500_000_000
     TRIED, IN_KERNELS = 0.65, 0.3  # texts that are run, changes of kernels that are walked; the rest is for host code
-    AT_LEAST = 0.6  # for a text in which one of two mistakes is mended, where less of the whole is left
+    AT_LEAST = 0.6  # for the texts in which one of two mistakes is mended, where less of the whole is left
     FOR_ONE_CHECK = 0.75  # of what is left, but at least two tries
     OF_A_CALL, OF_A_CALL_ON_HOST = 0.05, 0.1  # of what is left: of a call that takes more, few changes could be tried
     KEPT_FOR_OTHER_CALLS = 0.2  # of what is left: to try on other calls what makes the failing one right
@@ -116,7 +116,8 @@ class Work:
 
     def of_a_second(self) -> Work:
         """A budget for one more text, whose use counts as this one's."""
-        self._seconds.append(second := Work(max(self.most - self.used, int(Limit.AT_LEAST * self.most))))
+        least = int(Limit.AT_LEAST * self.most) - sum(second.used for second in self._seconds)
+        self._seconds.append(second := Work(max(self.most - self.used, least, 0)))
         return second
 
     def lend_to_host(self) -> None:
