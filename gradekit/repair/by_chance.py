@@ -30,7 +30,7 @@ _LARGE = 2 * math.log(torch.finfo(torch.float32).max)
 def chosen_by(mend: Mend, text: str) -> set[int]:
     """The numbers that host code gives those constants of a kernel which a mend puts in: the width of a tile, say, that
     may as well be another."""
-    draft, new = draft_of(text), _put_in(mend, text)
+    draft, (new, _) = draft_of(text), _words(mend, text)
     launches = [one for one in draft.launches if one.kernel.name == mend.kernel] if draft is not None else []
     given = [one.given.get(name) for one in launches for name in new & {*one.kernel.constexprs}]
     names = {one.id for one in given if isinstance(one, ast.Name)}
@@ -39,19 +39,21 @@ def chosen_by(mend: Mend, text: str) -> set[int]:
     return {one.value for one in given if isinstance(one, ast.Constant) and type(one.value) is int and one.value > 2}
 
 
-def _put_in(mend: Mend, text: str) -> set[str]:
-    """The words that a mend puts in, and does not only move."""
+def _words(mend: Mend, text: str) -> tuple[set[str], set[str]]:
+    """The words that a mend puts in, and those that it takes out."""
     data, words = text.encode("utf-8"), lambda parts: Counter(re.findall(r"\w+", " ".join(parts)))
     new, old = (one.new for one in mend.edits), (data[one.start : one.end].decode("utf-8") for one in mend.edits)
-    return {*words(new) - words(old)}
+    put, gone = words(new), words(old)
+    return {*put - gone}, {*gone - put}
 
 
 def with_one(mend: Mend, text: str) -> list[str]:
-    """The texts after a mend with 1 in the place of a name of the kernel that it puts in, and that is no factor of what
-    it puts in: the rest of that is right then, and the factor may be 1 in all calls."""
-    draft = draft_of(text)
+    """The texts after a mend with 1 in the place of a name of the kernel that it puts in, but of a stride for another,
+    as many are 1, and of a factor of what it puts in: the rest of that is right then."""
+    draft, (put, gone) = draft_of(text), _words(mend, text)
     kernels = [one for one in draft.kernels if one.name == mend.kernel] if draft is not None else []
-    names = _put_in(mend, text) & {name for one in kernels for name in one.params}
+    strides = {name for one in kernels for name in one.strides}
+    names = put & {name for one in kernels for name in one.params} - (strides if strides & gone else set())
     as_one = lambda name, new: re.sub(rf"(?<![\w.*])(?<!\* ){name}\b(?! *\*)", "1", new)
     changed = lambda name: tuple(replace(one, new=as_one(name, one.new)) for one in mend.edits)
     return [replace(mend, edits=new).applied(text) for new in map(changed, names) if new != mend.edits]
