@@ -386,14 +386,24 @@ def _peaks(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
 SCALED = "scaled"
 """The kind of tensors whose values are positive, times the number that follows, such as "scaled:-1024"."""
 
-BEGUN = "begun"  # the kind of tensors whose rows begin as one kind and go on as another, such as "begun:16:ones:normal"
+BEGUN = "begun"
+"""The kind of tensors whose rows begin as one kind, or one number, and go on as another: "begun:16:ones:-8.5"."""
+
 
 
 def _begun(
     shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, count: str, first: str, rest: str
 ) -> torch.Tensor:
     at = torch.arange((1, *shape)[-1]).view(shape[-1:])
-    return torch.where(at < int(count), make(first, shape, dtype, generator), make(rest, shape, dtype, generator))
+    both = (_kind_or_number(one, shape, dtype, generator) for one in (first, rest))
+    return torch.where(at < int(count), next(both), next(both))
+
+
+def _kind_or_number(
+    told: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
+) -> torch.Tensor:
+    is_kind = told.partition(":")[0] in (*PROFILES, *WHOLE)
+    return make(told, shape, dtype, generator).double() if is_kind else torch.full(shape, float(told)).double()
 
 
 HOLDING = "holding"
@@ -404,9 +414,7 @@ def _holding(
     shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, value: str, rest: str
 ) -> torch.Tensor:
     every, one = _places(shape, generator)
-    is_kind = rest.partition(":")[0] in (*PROFILES, *WHOLE)
-    others = make(rest, shape, dtype, generator).double() if is_kind else torch.full(shape, float(rest)).double()
-    return torch.where(every == one, float(value), others)
+    return torch.where(every == one, float(value), _kind_or_number(rest, shape, dtype, generator))
 
 
 SPECIAL = "special"

@@ -23,6 +23,7 @@ from gradekit.origins import Explored
 from gradekit.plugin.check_results import verdict_of
 from gradekit.plugin.design import Design, FurtherRun, drawn_by, telling
 from gradekit.plugin.examples import Examples
+from gradekit.plugin.float_edges import FloatEdges
 from gradekit.plugin.profiles import Limit
 from gradekit.program import Kernel, Launch, Program, Scalar, View
 from gradekit.sandbox import Form, TraceError, Unavailable
@@ -139,6 +140,8 @@ class FurtherInputs:
             repeats = _listed(found, self._kernels.repeats, draws, self._host.paths)
             again = [] if turn else [*repeats, *_listed(found, self._kernels.begun, draws, forms)]
             again += [] if turn else _listed(found, at_edges, draws, forms, self._host.branches.path_of, self._texts_of)
+            is_first = not turn and self._host.goes_far
+            again += _listed(found, FloatEdges(self._subject, draws).calls, forms) if is_first else []
             calls += _listed(found, self._kernels.further, draws, forms, self._host.paths)
             yield from self._afforded([*special, *calls, *again], found, name, Limit.ROUNDS - 1 - turn)
             if turn == Limit.ROUNDS - 1 or len(found.ran) == before:
@@ -440,6 +443,9 @@ def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
     if short is not None:
         cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
         failure = Failure(cause, call.description(short), line=short.tally.line)
+    elif (line := call.outgrown(ask)) is not None:
+        message = f"With {call.told}, a number of line {line} goes beyond 2,147,483,647, where int32 ends."
+        failure = Failure(Cause.OVERFLOW, message, line=line)
     elif errors:
         said = errors[0].message.rstrip(".")
         message = f"With {call.told}: {said}. Sizes up to these are promised."

@@ -53,6 +53,9 @@ _OF_DTYPES = re.compile(r"arith\.(constant|(ext|trunc)[sufi]{1,2}|[suf]itofp|fpt
 
 _NUMBERS = re.compile(r"(?<=arith\.)(add|sub|mul|div|cmp)(f|s?i)$")
 
+_NEAR = frozenset({*MOVED, "arith.extf", "arith.truncf", "arith.addf", "arith.subf", "arith.negf"})
+"""Operations that leave a constant's distance from another value as it is."""
+
 _MOVED = frozenset({*MOVED, "arith.extf", "arith.truncf", "arith.extsi"})
 
 
@@ -142,6 +145,18 @@ class KernelText:
         or 16 or cut to these, are or become a float of few, are what a float counts by, or share an integer."""
         each = ((line_of(op.location, self.path), self._bits(op)) for op in reversed(self.ops))
         return {line: bits for line, bits in each if line and bits}
+
+    @functools.cached_property
+    def at_constants(self) -> frozenset[int]:
+        """The numbers of comparisons of floats of which one side is a constant, or is that far from another value."""
+        compared = (op for op in self.ops if op.name == "arith.cmpf")
+        return frozenset(op.number for op in compared if any(map(self._is_at_constant, op.operands)))
+
+    def _is_at_constant(self, name: str, depth: int = 4) -> bool:
+        op = self.made.get(name)
+        if op is None or not depth or op.name not in _NEAR:
+            return bool(self.number(name))
+        return any(self._is_at_constant(one, depth - 1) for one in op.operands)
 
     @functools.cached_property
     def divides_in_floats(self) -> bool:
@@ -245,8 +260,9 @@ class _ByRanges(Solver):
 
 
 class _FormulaWalk(Walk):
-    """Follows all integers of a kernel. `met` has the operands, then the results of each operation, by its number, in a
-    turn of its loops that could be any; `loops` where they start, where they stop, and their steps."""
+    """Follows all integers of a kernel. `met` has the operands, the results, and at the end the condition of coming by
+    each operation, by its number, in a turn of its loops that could be any; `loops` where they start, where they stop,
+    and their steps."""
 
     def __init__(self, text: KernelText) -> None:
         self.met: dict[int, list[Value]] = {}
@@ -270,7 +286,7 @@ class _FormulaWalk(Walk):
             ((turn,),) = turn_of(self, op).parts
             self.loops[turn.key] = operands[:3]
         super().op(op)
-        self.met[op.number] = [*operands, *map(self.get, op.results)]
+        self.met[op.number] = [*operands, *map(self.get, op.results), self.path]
 
     def _results(self, op: Op) -> Sequence[Value]:
         if op.name == "tt.atomic_rmw" and op.attributes.get("kind") == "add":
@@ -314,9 +330,9 @@ class Place:
     loaded: Mapping[str, Any] = field(default_factory=dict)
     known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)  # at all corners of a launch
 
-    def operands(self, text: KernelText, number: int, first: int, end: int) -> list[Any]:
-        """What these operands of an operation are, its results after them, int64 or bool for many calls or programs or
-        one for all; None where that does not follow from sizes."""
+    def operands(self, text: KernelText, number: int, first: int, end: int | None = None) -> list[Any]:
+        """What these operands of an operation are, its results after them and whether it is come by, int64 or bool for
+        many calls or programs or one for all; None where that does not follow from sizes."""
         if len(self.known) > Limit.KEPT_VALUES:
             self.known.clear()
         return [*map(_Worked(self, text).value, formulas(text).met.get(number, ())[first:end])]

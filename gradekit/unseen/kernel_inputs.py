@@ -204,7 +204,7 @@ class KernelInputs:
                     both = (options[turn % len(options)], plain_values(options))
                     each = zip(names.split(), *(both if names.split()[1:] else ([kind] for kind in both)), strict=True)
                     kinds |= {name: f"{BEGUN}:{count}:{first}:{rest}" for name, first, rest in each if first != rest}
-                if kinds := {name: kind for name, kind in kinds.items() if name in _plain_tensors(draws)}:
+                if kinds := {name: kind for name, kind in kinds.items() if name in plain_tensors(draws)}:
                     call = made(draws, mine[0], sizes, turn, values_of(draws, kinds))
                     told = "values go on in another way than those that decided"
                     yield FurtherCall(call, told, one.line, Purpose.BESIDE)
@@ -245,7 +245,7 @@ def values_around(constants: Sequence[float], most: int) -> list[float]:
 def chosen_kinds(draws: Draws, dtypes: dict[str, str], constants: Sequence[float], rows: bool) -> dict[str, str]:
     """For each tensor of the check whose values are gradekit's own kinds, a kind that
     has values around the constants."""
-    places = [*_plain_tensors(draws)][: max(MOST)]
+    places = [*plain_tensors(draws)][: max(MOST)]
     found: dict[str, str] = {}
     step = 1
     for name in places:
@@ -268,13 +268,13 @@ BALANCED = f"{CHOSEN}:cells:1:1.0;-1.0"
 def kinds_alike(draws: Draws, dtypes: dict[str, str]) -> list[dict[str, str]]:
     """For what a kernel asks of many elements together: all tensors below zero, all above, the first unlike the
     others, and of the first as many above as below, as far as the check's kinds have such values."""
-    names = [*_plain_tensors(draws)]
+    names = [*plain_tensors(draws)]
     each = [dict.fromkeys(names, rest) | dict.fromkeys(names[:1], one) for rest in ALIKE for one in ALIKE]
     found = [
         one for place, one in enumerate(each) if names and one not in each[:place]
         and all(_have(draws, dtypes, name, ALIKE[kind]) for name, kind in one.items())
     ]  # fmt: skip
-    others = dict.fromkeys((name for name in names if "normal" in _plain_tensors(draws)[name]), "normal")
+    others = dict.fromkeys((name for name in names if "normal" in plain_tensors(draws)[name]), "normal")
     return [*found, *(others | {name: BALANCED} for name in names[:1] if _have(draws, dtypes, name, (1.0, -1.0)))]
 
 
@@ -314,7 +314,7 @@ def _holding(draws: Draws, value: float, dtypes_of: Mapping[str, str]) -> list[d
     """The values of tensors that hold this one, as far as the check's kinds have such: it alone; one among others, and
     one above all others of its row."""
     found = list[dict[str, Any]]()
-    for name, kinds in _plain_tensors(draws, True).items():
+    for name, kinds in plain_tensors(draws, True).items():
         own = dtypes_of.get(name, "float32")
         dtype = getattr(torch, own)
         is_held = dtype.is_floating_point and float(torch.tensor(value, dtype=dtype)) == value
@@ -327,11 +327,11 @@ def _holding(draws: Draws, value: float, dtypes_of: Mapping[str, str]) -> list[d
 
 
 def _have(draws: Draws, dtypes: dict[str, str], name: str, values: Sequence[float]) -> bool:
-    return all(_may_be(value, _plain_tensors(draws)[name], dtypes.get(name, "float32")) for value in values)
+    return all(_may_be(value, plain_tensors(draws)[name], dtypes.get(name, "float32")) for value in values)
 
 
 @functools.lru_cache(maxsize=64)
-def _plain_tensors(draws: Draws, whole: bool = False) -> dict[str, tuple[str, ...]]:
+def plain_tensors(draws: Draws, whole: bool = False) -> dict[str, tuple[str, ...]]:
     """The tensors whose values are gradekit's own kinds, those of `whole` numbers too, with these."""
     every = {}
     for names, options in draws.values:
@@ -343,14 +343,14 @@ def _plain_tensors(draws: Draws, whole: bool = False) -> dict[str, tuple[str, ..
 
 
 def _may_be(value: float, kinds: tuple[str, ...], dtype: str) -> bool:
-    least, most, smallest = _range(kinds, dtype)
+    least, most, smallest = range_of(kinds, dtype)
     if "int" in dtype and value != int(value):
         return False
     return min(least, Limit.WIDER * least) <= value <= max(most, Limit.WIDER * most) and abs(value) >= smallest
 
 
 @functools.lru_cache(maxsize=256)
-def _range(kinds: tuple[str, ...], dtype: str) -> tuple[float, float, float]:
+def range_of(kinds: tuple[str, ...], dtype: str) -> tuple[float, float, float]:
     """The least, the largest, and the smallest absolute value that tensors of these kinds have."""
     own = getattr(torch, dtype)
     parts = [make(kind, (Limit.SAMPLE,), own, torch.Generator().manual_seed(1)).double() for kind in kinds]

@@ -11,6 +11,7 @@ import bisect
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,7 @@ from gradekit.engine.kernel_facts import operations
 from gradekit.engine.launch import bind
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.ttir import Op
+from gradekit.engine.ttir_locations import line_of
 from gradekit.engine.values import Pointer, TensorDescriptor
 from gradekit.inputs import layouts
 from gradekit.inputs.draws import Call, Draws, shape_of
@@ -285,6 +287,15 @@ class LongCall:
                 return one
         return None
 
+    def outgrown(self, ask: AskProgram) -> int | None:
+        """The line of a loop whose counter it lets outgrow int32."""
+        program = ask(self.form)
+        for step in every_step(program.steps) if program is not None else ():
+            line = _outgrown(program, step) if isinstance(step, Launch) and program is not None else None
+            if line is not None:
+                return line
+        return None
+
     @property
     def upright(self) -> LongCall:
         """The same with contiguous tensors."""
@@ -532,14 +543,9 @@ def _count(program: Program, step: Any, found: Tallies) -> None:
 
 
 def _count_launch(program: Program, launch: Launch, found: Tallies) -> None:
-    kernel = program.kernels[launch.kernel]
-    text = kernel_text(kernel.name, kernel.unaligned, program.path)
-    entry, numbered = text.module.entry, Memory()
-    numbered.storages.update((view.storage, Storage(view.storage, torch.empty(0), 0)) for view in views_in(launch))
-    bound = dict(zip(entry.arguments, bind(entry, launch.args, numbered), strict=False))
+    text, bound, numbers = _bound(program, launch)
     pointers = {name: value.base if isinstance(value, TensorDescriptor) else value for name, value in bound.items()}
     storages = {name: one.storage.id for name, one in pointers.items() if isinstance(one, Pointer)}
-    numbers = frozenset((text.arguments[name], n) for name, n in bound.items() if type(n) is int)
     between = program.allocated.keys() - {view.storage for view in views_in(program.results)}
     for access in accesses(text):
         times = None if access.loops is None else _times(text, launch.grid, numbers, *access.loops)
@@ -551,6 +557,41 @@ def _count_launch(program: Program, launch: Launch, found: Tallies) -> None:
             if key[1] and key[0] in between:
                 least = max(found[key].least, _least(text, access.op, launch.grid, numbers))
                 found[key] = replace(found[key], least=least)
+
+
+def _bound(program: Program, launch: Launch) -> tuple[KernelText, dict[str, Any], frozenset[tuple[str, int]]]:
+    """A launch's kernel, its arguments by their names in the TTIR, and its whole numbers by those in the source."""
+    kernel = program.kernels[launch.kernel]
+    text = kernel_text(kernel.name, kernel.unaligned, program.path)
+    entry, numbered = text.module.entry, Memory()
+    numbered.storages.update((view.storage, Storage(view.storage, torch.empty(0), 0)) for view in views_in(launch))
+    bound = dict(zip(entry.arguments, bind(entry, launch.args, numbered), strict=False))
+    return text, bound, frozenset((text.arguments[name], n) for name, n in bound.items() if type(n) is int)
+
+
+def _outgrown(program: Program, launch: Launch) -> int | None:
+    """The line of a loop or comparison that goes wrong in some program, in the last turn of the loops around it and the
+    last lane, as a number outgrows int32: a counter that is added up past it wraps around to below where the loop
+    stops, which goes on. Of more than PROGRAMS, nothing is told."""
+    text, _, numbers = _bound(program, launch)
+    for op in (op for op in text.ops if op.name in ("scf.for", "arith.cmpi") and op.operand_types[0].element == "i32"):
+        for place in _places(launch.grid, numbers, is_last=True):
+            *operands, is_met = place.operands(text, op.number, 0) or [None]
+            if is_met is not None and bool(torch.as_tensor(_wraps(op, *operands) & is_met).any()):
+                return line_of(op.location, text.path)
+    return None
+
+
+def _wraps(op: Op, first: Any, second: Any, *more: Any) -> Any:
+    """Where an operation on int32 goes another way than it would with numbers of any size."""
+    beyond = torch.iinfo(torch.int32).max + 1
+    if op.name == "scf.for":
+        count = turns(first, second, more[0])
+        return False if count is None or op.attributes.get("unsigned") else first + count * more[0] >= beyond
+    relation = getattr(operator, str(op.attributes["predicate"])[1:], None)
+    if relation is None or op.attributes["predicate"][0] != "s" or first is None or second is None:
+        return False
+    return relation(first, second) ^ relation(*((one + beyond) % (2 * beyond) - beyond for one in (first, second)))
 
 
 def _more(before: Tally, times: int | None, lanes: int, launch: Launch) -> Tally:
@@ -568,18 +609,28 @@ def _more(before: Tally, times: int | None, lanes: int, launch: Launch) -> Tally
 def _times(text: KernelText, grid: tuple[int, int, int], names: frozenset[tuple[str, int]], *loops: int) -> int | None:
     """How often all programs of a launch together go through the innermost of these loops; None where that is not
     known: what differs from lane to lane, or from turn to turn of a loop, has no value."""
-    along = [_along(grid, axis) for axis in range(len(grid))]
-    axis = max(range(len(grid)), key=grid.__getitem__)
-    if not isinstance(along[axis], torch.Tensor):
-        return _times_of(text, Place(grid, dict(names), along), math.prod(grid), loops)
-    total, others = 0, math.prod(grid) // grid[axis]
-    for some in along[axis].split(max(Limit.AT_A_TIME // others, 1), axis):  # of all at once, columns took 150 MiB
-        place = Place(grid, dict(names), [*along[:axis], some, *along[axis + 1 :]])
-        times = _times_of(text, place, some.numel() * others, loops)
+    total = 0
+    for place in _places(grid, names):
+        columns = [one.numel() for one in place.program if isinstance(one, torch.Tensor)]
+        times = _times_of(text, place, math.prod(columns or grid), loops)
         if times is None:
             return None
         total += times
     return total
+
+
+def _places(
+    grid: tuple[int, int, int], names: frozenset[tuple[str, int]], is_last: bool | None = None
+) -> Iterator[Place]:
+    """All programs of a launch, so many at once: what `is_last` of tiles and loops, or differs nowhere in them."""
+    along = [_along(grid, axis) for axis in range(len(grid))]
+    axis = max(range(len(grid)), key=grid.__getitem__)
+    if not isinstance(along[axis], torch.Tensor):
+        yield Place(grid, dict(names), along, is_last, is_last)
+        return
+    others = math.prod(grid) // grid[axis]
+    for some in along[axis].split(max(Limit.AT_A_TIME // others, 1), axis):  # of all at once, columns took 150 MiB
+        yield Place(grid, dict(names), [*along[:axis], some, *along[axis + 1 :]], is_last, is_last)
 
 
 def _times_of(text: KernelText, place: Place, programs: int, loops: Sequence[int]) -> int | None:
