@@ -236,7 +236,7 @@ def drawn_with(program: Program, number: int, others: torch.Tensor) -> torch.Ten
     told, meter = torch.zeros_like(others), Meter(Budget(work=1 << 40))
     for launch in program.every_launch:
         ttir, memory = program.kernels[launch.kernel].unaligned, _OfOnes(Traffic(), set(), [])
-        few = replace(facts(ttir), tile=max(facts(ttir).tile >> 6, 1), peak=facts(ttir).peak >> 6)  # scalars, mostly
+        few = replace(facts(ttir), tile=max(facts(ttir).tile >> 2, 1), peak=facts(ttir).peak >> 2)  # scalars, mostly
         for some in told.new_tensor(range(len(told))).split(programs_at_once(few)):
             generator = DrawnWith()
 
