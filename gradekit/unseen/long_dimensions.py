@@ -11,7 +11,6 @@ import bisect
 import functools
 import itertools
 import math
-import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -570,28 +569,19 @@ def _bound(program: Program, launch: Launch) -> tuple[KernelText, dict[str, Any]
 
 
 def _outgrown(program: Program, launch: Launch) -> int | None:
-    """The line of a loop or comparison that goes wrong in some program, in the last turn of the loops around it and the
-    last lane, as a number outgrows int32: a counter that is added up past it wraps around to below where the loop
-    stops, which goes on. Of more than PROGRAMS, nothing is told."""
+    """The line of a loop whose counter, added up once more after the last turn of some program, is beyond int32: it
+    wraps around to below where the loop stops, which goes on. Of more than PROGRAMS, and of loops that no program goes
+    through twice, nothing is told."""
     text, _, numbers = _bound(program, launch)
-    for op in (op for op in text.ops if op.name in ("scf.for", "arith.cmpi") and op.operand_types[0].element == "i32"):
+    for op in (op for op in text.ops if op.name == "scf.for" and op.operand_types[0].element == "i32"):
         for place in _places(launch.grid, numbers, is_last=True):
-            *operands, is_met = place.operands(text, op.number, 0) or [None]
-            if is_met is not None and bool(torch.as_tensor(_wraps(op, *operands) & is_met).any()):
-                return line_of(op.location, text.path)
+            start, stop, step, *_, is_met = place.operands(text, op.number, 0) or [None] * 4
+            count = None if op.attributes.get("unsigned") else turns(start, stop, step)
+            if count is not None and is_met is not None:
+                is_beyond = start + count * step > torch.iinfo(torch.int32).max
+                if bool(torch.as_tensor(is_beyond & is_met).any()) and bool(torch.as_tensor(count > 1).any()):
+                    return line_of(op.location, text.path)
     return None
-
-
-def _wraps(op: Op, first: Any, second: Any, *more: Any) -> Any:
-    """Where an operation on int32 goes another way than it would with numbers of any size."""
-    beyond = torch.iinfo(torch.int32).max + 1
-    if op.name == "scf.for":
-        count = turns(first, second, more[0])
-        return False if count is None or op.attributes.get("unsigned") else first + count * more[0] >= beyond
-    relation = getattr(operator, str(op.attributes["predicate"])[1:], None)
-    if relation is None or op.attributes["predicate"][0] != "s" or first is None or second is None:
-        return False
-    return relation(first, second) ^ relation(*((one + beyond) % (2 * beyond) - beyond for one in (first, second)))
 
 
 def _more(before: Tally, times: int | None, lanes: int, launch: Launch) -> Tally:
