@@ -432,6 +432,7 @@ def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
     """What a call leaves out, if anything; or that it asks for a grid that no card has, or for too large a tile."""
     errors: list[TraceError] = []
 
+    @functools.cache
     def ask(form: TracedForm) -> Program | None:
         try:
             return subject.program_apart(Form(form.entry, form.args, form.wanted, form.upstream, is_exact=False))

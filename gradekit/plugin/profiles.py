@@ -25,7 +25,7 @@ class Limit:
     FURTHER_WORK = 2_000_000_000  # of a check's further calls, for another to be made: one may take double
     EDGE_WORK, HALVINGS = 1_000_000_000, 48  # of a check, to find where comparisons of floats turn; of each number
     EDGE_ROW, SOME_TILES = 1 << 18, 1 << 12  # elements of a long row; those of it that are tiles before the others
-    EDGE_FORMS, FAR_SIZES = 4, 1 << 11  # calls with the longest dimensions; times the check's largest
+    EDGE_FORMS, FAR_SIZES = 2, 1 << 11  # calls with the longest dimensions; times the check's largest
     GOES_OVER = 1.5  # times the instructions as a dimension grows: too long for the longest
 
     # what is tried beside examples
