@@ -35,6 +35,8 @@ from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelText, Place, kernel_text, turns
 from gradekit.unseen.scope import CallScope, layouts_like
 
+INT32_MAX = torch.iinfo(torch.int32).max
+
 Checks = Sequence[tuple[str, Draws]]
 """All checks of an assignment in their order, by name, with what each draws its calls from."""
 
@@ -574,13 +576,17 @@ def _outgrown(program: Program, launch: Launch) -> int | None:
     through twice, nothing is told."""
     text, _, numbers = _bound(program, launch)
     for op in (op for op in text.ops if op.name == "scf.for" and op.operand_types[0].element == "i32"):
+        anywhere = Place(launch.grid, dict(numbers), (None, None, None), True, True).operands(text, op.number, 1, 3)
+        if anywhere and None not in anywhere and (sum(anywhere) <= INT32_MAX or anywhere[1] >= anywhere[0]):
+            continue  # in no program
         for place in _places(launch.grid, numbers, is_last=True):
             start, stop, step, *_, is_met = place.operands(text, op.number, 0) or [None] * 4
             count = None if op.attributes.get("unsigned") else turns(start, stop, step)
-            if count is not None and is_met is not None:
-                is_beyond = start + count * step > torch.iinfo(torch.int32).max
-                if bool(torch.as_tensor(is_beyond & is_met).any()) and bool(torch.as_tensor(count > 1).any()):
-                    return line_of(op.location, text.path)
+            if count is None or is_met is None:
+                break
+            is_beyond = start + count * step > INT32_MAX
+            if bool(torch.as_tensor(is_beyond & is_met).any()) and bool(torch.as_tensor(count > 1).any()):
+                return line_of(op.location, text.path)
     return None
 
 
