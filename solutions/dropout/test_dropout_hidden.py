@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from gradekit import FLOATS, assert_close, assert_memory_clean, calls, points, public_tests
 from gradekit.engine.budget import Budget, Meter, OverBudget, Unsupported
 from gradekit.engine.frame import Frame, LaunchContext
-from gradekit.engine.kernel_facts import facts, parsed
+from gradekit.engine.kernel_facts import every_operation, facts, parsed
 from gradekit.engine.lanes import Access, flat_index, flat_mask
 from gradekit.engine.launch import bind, programs_at_once, run_programs
 from gradekit.engine.memory import Memory, Storage
-from gradekit.engine.observer import DrawnWith
+from gradekit.engine.observer import DrawnWith, is_generators
 from gradekit.engine.traffic import CountingMemory
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import Value
@@ -133,18 +133,26 @@ def assert_elements_of_their_own(submission, x):
         where, values = stored_by_some(program, [0] if seed else numbers, far=not seed)
         fates, starts = windows(where, values != 0)
         runs.append(fates)
-        told += [(seed, int(n)) for n in starts.tolist()]
+        told.append(torch.stack([torch.full_like(starts, seed), starts]))
     fates, order = torch.cat(runs).sort(stable=True)
     twice = (fates.diff() == 0).nonzero().flatten()
     if len(twice) >= 16:  # one may be chance; what follows agrees with probability 1/2 each
-        one, other = sorted(told[n] for n in order[twice[0] : twice[0] + 2].tolist())
+        one, other = sorted(torch.cat(told, dim=1)[:, order[twice[0] : twice[0] + 2]].T.tolist())
         pair = f"elements from {one[1]:,} on under seed {one[0]}, and from {other[1]:,} on under seed {other[0]}"
         what = f"With p = 0.5 and x of shape {list(x.shape)}, {pair}, have the same fates."
         raise public.Failure(public.Cause.WRONG_VALUES, what)
 
 
+PIECE = 1 << 14
+"""So many elements that follow each other are enough: a program that walks through a tensor stores millions."""
+
+
 def windows(where, kept):
-    """The fates of each 64 elements that follow each other, as int64, and the first of these elements."""
+    """The fates of each 64 elements that follow each other, as int64, and the first of these elements; of each piece
+    without a gap, those at its beginning."""
+    place = torch.arange(len(where))
+    begins = torch.where(where.diff(prepend=where[:1] - 2) == 1, 0, place).cummax(0).values
+    where, kept = where[place - begins < PIECE], kept[place - begins < PIECE]
     fates, width = kept.long(), 1
     while width < 64:
         fates, width = fates[:-width] | fates[width:] << width, 2 * width
@@ -216,7 +224,7 @@ def stored_by_some(program: Program, near: Sequence[int] = (0,), far: bool = Tru
     there where all that is loaded is 1: those that come to the elements `near` where elements are dealt out in order
     and, if `far`, those whose place along an axis of the grid is a power of two or the last; as far as work allows."""
     result = next(view for view in program.results if isinstance(view, View))
-    parts, meter = [(torch.empty(0, dtype=torch.int64), torch.empty(0))], Meter(Budget(work=Limit.PROBE_WORK))
+    parts, meter = [(torch.empty(0, dtype=torch.int64), torch.empty(0))], Meter(Budget(work=Limit.PROBE_WORK >> 3))
     for launch in program.every_launch:
         ttir, memory = program.kernels[launch.kernel].unaligned, _OfOnes(Traffic(), set(), [])
         context = LaunchContext(parsed(ttir), facts(ttir), launch.grid, memory, meter, 0, "", program.path)
@@ -234,7 +242,9 @@ def drawn_with(program: Program, number: int, others: torch.Tensor) -> torch.Ten
     first programs of a call draw then: int64, equal where Triton's generator is asked for the same; all 0 where it
     is not, or no launch has that argument."""
     told, meter = torch.zeros_like(others), Meter(Budget(work=1 << 40))
-    for launch in program.every_launch:
+    texts = {key: parsed(kernel.unaligned) for key, kernel in program.kernels.items()}
+    drawing = {key for key, module in texts.items() if any(map(is_generators, every_operation(module)))}
+    for launch in (one for one in program.every_launch if one.kernel in drawing):
         ttir, memory = program.kernels[launch.kernel].unaligned, _OfOnes(Traffic(), set(), [])
         few = replace(facts(ttir), tile=max(facts(ttir).tile >> 2, 1), peak=facts(ttir).peak >> 2)  # scalars, mostly
         for some in told.new_tensor(range(len(told))).split(programs_at_once(few)):
