@@ -56,6 +56,7 @@ class Tensor:
     special: which values beside ordinary ones it may hold: the kind "special" has them, one of its `values` then
     range: whole numbers, the least and the largest as expressions of sizes: no call has others
     ascending: whole numbers that never decrease
+    steps: of such, the choice that may also list how far each is from the next ("96;0", in turn), and the most
     written: "in place" where a call may read and write it, "out" where it writes it and cannot know what it held
     optional: None may be passed for it; then also for those after it
     far: a dimension along which its elements may lie so far apart that offsets need more than 32 bits
@@ -69,6 +70,7 @@ class Tensor:
     special: tuple[str, ...] = ()
     range: tuple[str, str] | None = None
     ascending: bool = False
+    steps: tuple[str, ...] = ()
     written: str = ""
     optional: bool = False
     far: str = ""
@@ -366,6 +368,7 @@ def _of_names(table: Mapping[str, Any]) -> Iterator[Problem]:
         ("tensor, and lists are of tensors", tensors, [(("arguments",), in_lists)]),
         ("tensor", tensors, [*of_tensors, *_related(relations, "shifted", "linear")]),
         ("size", sizes, _related(relations, "alone", "permuted")),
+        ("choice", choices, [(("tensors", name, "steps"), one.get("steps", [])[:1]) for name, one in tensors.items()]),
         ("variable of dtypes", dtypes, _related(relations, "widened")),
         ("dtype", ITEMSIZE, [(("dtypes", name), options) for name, options in dtypes.items()]),
         ("dtype or variable of dtypes", {**dtypes, **ITEMSIZE}, [
@@ -462,8 +465,9 @@ def _expressions(table: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     yield from ((("limits", number), limit) for number, limit in enumerate(table.get("limits", [])))
     yield from ((("grows", what), law) for what, law in table.get("grows", {}).items())
     for name, tensor in table.get("tensors", {}).items():
-        for key in ("shape", "range"):
-            yield from ((("tensors", name, key), part) for part in tensor.get(key, []) if part != ANY_DIMENSIONS)
+        said = {"shape": tensor["shape"], "range": tensor.get("range", []), "steps": tensor.get("steps", [])[1:]}
+        each = ((key, part) for key, parts in said.items() for part in parts if part != ANY_DIMENSIONS)
+        yield from ((("tensors", name, key), part) for key, part in each)
     for result in _results(table):
         yield from ((("result", "shape"), part) for part in result["shape"] if part != ANY_DIMENSIONS)
     for name, scalar in table.get("scalars", {}).items():

@@ -2,7 +2,8 @@
 
 All that the values depend on stands in the kind's name, a seed too, so that both tensors are made apart and agree.
 
-    crow:ROWS:COLS:PATTERN:SEED     [ROWS + 1]: where each row begins in `col`; PATTERN is in PATTERNS
+    crow:ROWS:COLS:PATTERN:SEED     [ROWS + 1]: where each row begins in `col`; PATTERN is in PATTERNS, or the lengths of
+                                    rows, such as 96;97;0, which go on in turn
     col:ROWS:COLS:PATTERN:SEED      the column of each element: ascending in each row, none twice
 """
 
@@ -68,7 +69,8 @@ PATTERNS = {
 @functools.lru_cache(maxsize=64)
 def row_starts(rows, cols, pattern, seed):
     """Where each of `rows` rows begins, and where the last one ends: int64 [rows + 1]; treat it as read-only."""
-    counts = PATTERNS[pattern](rows, cols, torch.Generator().manual_seed(seed))
+    make_counts = PATTERNS.get(pattern) or (lambda *_: torch.tensor([*map(int, pattern.split(";"))] * rows)[:rows])
+    counts = make_counts(rows, cols, torch.Generator().manual_seed(seed))
     return torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
 
 

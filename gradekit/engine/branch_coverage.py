@@ -173,7 +173,10 @@ MASKED = ("tt.load", "tt.store")  # the operations whose masks are noted
 
 
 def ways_of(op: Op) -> tuple[int, ...]:
-    """What the mask of a load or store may leave of a tile: nothing in between, where it has one element."""
+    """The ways that an operation may go: what a mask may leave of a tile is nothing in between, where it has one
+    element."""
+    if op.name not in MASKED:
+        return (NEVER, ONCE, SEVERAL) if op.name == "scf.for" else (TRUE, FALSE)
     type = op.result_types[0] if op.result_types else op.operand_types[1]
     return (WHOLE, NOTHING, PART) if math.prod(type.shape) > 1 else (WHOLE, NOTHING)
 

@@ -88,6 +88,10 @@ class Draws:
             **({GIVEN: self.given_levels} if self.entry.optional else {}),
         }
 
+    def in_turn(self, turn: int, *kinds: str) -> dict[str, Any]:
+        """Another level of each factor of these kinds in every turn."""
+        return {name: each[turn % len(each)] for name, each in self.factors.items() if name.startswith(kinds)}
+
     @property
     def given_levels(self) -> tuple[int, ...]:
         """How many of the optional tensors are passed, and None for the rest: all first."""

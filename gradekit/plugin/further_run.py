@@ -102,7 +102,8 @@ class FurtherInputs:
                         return
         with _noting(found):
             self._see_kernels()
-            found.shortage = self._shortage(draws) or self._rounded_indices(draws) or self._not_launched()
+            shortage = self._longest.shortage(check, draws, self._traced(), self._host.branches.known_paths)
+            found.shortage = shortage or self._rounded_indices(draws) or self._not_launched()
         with _noting(found):
             found.branches = self._seen_and_unseen(draws)
         found.branches |= {"untried": _told(found.untried)} if found.untried else {}
@@ -244,9 +245,6 @@ class FurtherInputs:
                     yield call
                     work += self._last
                 stretch.spent(None if self._too_much else self._last)
-
-    def _shortage(self, draws: Draws) -> Failure | None:
-        return self._longest.shortage(self._check, draws, self._traced(), self._host.branches.known_paths)
 
     def _rounded_indices(self, draws: Draws) -> Failure | None:
         calls = self._stretches.quotients(self._check, draws, self._traced()) if self._kernels.divides_in_floats else ()

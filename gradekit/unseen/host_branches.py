@@ -182,17 +182,20 @@ class Path:
         return [self._gap(condition, values) for condition, _ in self.steps]
 
     def _gap(self, condition: Condition, values: Sequence[Any]) -> Any:
-        terms, sides = self.origins.terms, (condition.left, condition.right)
-        if condition.relation == "==" or not any(0 <= n < len(terms) and _is_limit(terms[n]) for n in sides):
+        sides = condition.left, condition.right
+        if condition.relation == "==" or not any(map(self._is_limit, sides)):
             return None
         left, right = (values[n] if 0 <= n < len(values) else None for n in sides)
         return None if left is None or right is None else right - left - int(condition.relation == "<")
 
     def is_below(self, step: int) -> bool:
         """Whether a comparison is with a number, and went the way of smaller ones."""
-        condition, terms = self.steps[step][0], self.origins.terms
-        number = condition.right if condition.held else condition.left
-        return condition.relation != "==" and 0 <= number < len(terms) and _is_limit(terms[number])
+        condition = self.steps[step][0]
+        return condition.relation != "==" and self._is_limit(condition.right if condition.held else condition.left)
+
+    def _is_limit(self, number: int) -> bool:
+        term = self.origins.terms[number] if 0 <= number < len(self.origins.terms) else ("", 0)
+        return term[0] == "number" and int(term[1]) > 1
 
     @functools.cached_property
     def asked_of_layout(self) -> list[int]:
@@ -217,13 +220,6 @@ class Path:
         if form.key not in self._values_of:
             self._values_of[form.key] = self.values(form.leaves)
         return self._values_of[form.key]
-
-
-def _is_limit(term: Leaf) -> bool:
-    match term:
-        case ("number", int(value)):
-            return value > 1
-    return False
 
 
 Explore = Callable[[TracedForm], "Explored | None"]

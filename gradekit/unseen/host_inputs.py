@@ -22,7 +22,7 @@ from gradekit.unseen import Limit
 from gradekit.unseen.further import SEED, Decision, FurtherCall, Purpose, fits, like, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Together, Way
+from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
 
 
 @dataclass
@@ -67,14 +67,14 @@ class HostInputs:
         ends = (AtEnd(path, step) for path in self.paths for step in filter(path.is_below, range(len(path.steps))))
         met = self.branches.ended | self.tried
         for wanted in (*ends, *itertools.islice(self._never_together(), Limit.PAIRS * self.goes_far)):
-            if isinstance(wanted, Together) or wanted.way not in met:
+            if wanted.kept is not None or wanted.way not in met:
                 calls = self._calls(draws, wanted)
                 each = {max(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in calls}
                 if small := [count for count in each if count <= Limit.NEAR_ELEMENTS]:
                     met |= {wanted.way}
                     yield replace(each[max(small)], purpose=Purpose.VARIED)
 
-    def _never_together(self) -> Iterator[Together]:
+    def _never_together(self) -> Iterator[OtherWay]:
         """Two ways of comparisons of sizes with a number that calls have gone each, and none has both."""
         ways = [{(branch, condition.held) for condition, branch in path.steps} for path in self.paths]
         met: set[tuple[Way, Way]] = {pair for one in ways for pair in itertools.permutations(one, 2)}
@@ -82,7 +82,7 @@ class HostInputs:
         for path in self.paths:
             sized = [step for step, gap in enumerate(path.gaps(path.values_of(path.form))) if gap is not None]
             for step, kept in itertools.permutations(sized, 2):
-                wanted, other = Together(path, step, False, kept), OtherWay(path, kept)
+                wanted, other = OtherWay(path, step, False, kept), OtherWay(path, kept)
                 pair = wanted.way, (other.branch, not other.way[1])
                 if pair[0] in seen and pair not in met and wanted.asked.isdisjoint(other.asked):
                     met |= {pair, pair[::-1]}
@@ -191,8 +191,7 @@ def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
     for turn, (name, other) in enumerate(both):
         near, ends = scope.near(37 + 2 * turn, 1 << 12), [scope.nearest(name, n) for n in (64, 75)]
         first, second = (near | {other: scope.nearest(other, b), name: a} for a, b in (ends, ends[::-1]))
-        columns = {one: torch.tensor([first[one], second[one]]) for one in near}
-        if first != second and bool(scope.allows(columns).all()):
+        if first != second and scope.has(first) and scope.has(second):
             told = f"{name} is {second[name]}, after a call in which it was {first[name]}"
             every = first, second, {one: max(first[one], second[one]) for one in near}
             *calls, wide = (made(draws, form, sizes, turn, {"rank": scope.rank}) for sizes in every)

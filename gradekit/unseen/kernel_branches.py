@@ -12,25 +12,14 @@ from typing import Any
 
 import torch
 
-from gradekit.engine.branch_coverage import (
-    CLAMP,
-    FALSE,
-    MASKED,
-    NEVER,
-    NOTHING,
-    ONCE,
-    PART,
-    SEVERAL,
-    TRUE,
-    WHOLE,
-    ways_of,
-)
+from gradekit.engine.branch_coverage import CLAMP, MASKED, NEVER, NOTHING, ONCE, PART, SEVERAL, TRUE, WHOLE, ways_of
 from gradekit.engine.budget import Unsupported
-from gradekit.engine.def_use import ATOMICS, LOADS, MOVED, STORES, DefUse
+from gradekit.engine.def_use import ATOMICS, CONTROL, LOADS, MOVED, STORES, DefUse
 from gradekit.engine.frame import dtype_of
 from gradekit.engine.kernel_facts import operations, parsed
 from gradekit.engine.ttir import Function, Module, Op, Type
 from gradekit.engine.ttir_locations import line_of
+from gradekit.engine.values import FLOAT
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
 from gradekit.prove.terms import ZERO, Atom, Term, Truth, atoms, free, of_atom, var
@@ -57,6 +46,10 @@ _NEAR = frozenset({*MOVED, "arith.extf", "arith.truncf", "arith.addf", "arith.su
 """Operations that leave a constant's distance from another value as it is."""
 
 _MOVED = frozenset({*MOVED, "arith.extf", "arith.truncf", "arith.extsi"})
+
+_ADDED = frozenset({"arith.addf", "tt.reduce", "tt.histogram"})
+_WHOLE = _ADDED | _MOVED | CONTROL | {"arith.constant", "arith.select", "arith.sitofp", "arith.uitofp", "arith.subf"}
+"""What makes a float of whole numbers one of these too."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +98,8 @@ class KernelText:
         self.flow = DefUse(self.module.functions.values())
         self.ops, self.made = self.flow.ops, self.flow.made
         self.arguments = dict(zip(self.module.entry.arguments, self.module.entry.argument_names, strict=True))
-        self.behind = functools.cache(self._behind)
+        # the operations that values depend on, of what a loop carries only what it begins as
+        self.behind = functools.cache(lambda names: self.flow.makers(self.flow.behind(names, (), self.flow.entering)))
 
     def branches(self, ways: Mapping[int, int]) -> Iterator[tuple[KernelBranch, int, bool]]:
         """The ways of the operations that a run has come by, each with its number and whether a run has gone it."""
@@ -119,7 +113,7 @@ class KernelText:
         counted, found = Counter[tuple[int | None, str]](), []
         for op in self.ops:
             key = line_of(op.location, self.path), op.name
-            ways = [way for way in _ways(op) if self._may_go(op, way)]
+            ways = [way for way in ways_of(op) if self._may_go(op, way)]
             found.append([KernelBranch(self.name, *key, counted[key], way, self.dtypes) for way in ways])
             counted[key] += 1
         return found
@@ -128,10 +122,6 @@ class KernelText:
     def dtypes(self) -> tuple[str, ...]:
         """torch's names for the dtypes of what the kernel's pointers point to, in order."""
         return tuple(_named(type.pointee) for type in self.module.entry.argument_types if type.pointee is not None)
-
-    def _behind(self, names: tuple[str, ...]) -> list[Op]:
-        """The operations that values depend on, of what a loop carries only what it begins as."""
-        return self.flow.makers(self.flow.behind(names, sources=self.flow.entering))
 
     @functools.cached_property
     def structure(self) -> int:
@@ -142,7 +132,7 @@ class KernelText:
     @functools.cached_property
     def few_bits(self) -> dict[int, int]:
         """With how few bits some numbers have to do, by lines: sums in memory of 16; whole numbers that are added in 8
-        or 16 or cut to these, are or become a float of few, are what a float counts by, or share an integer."""
+        or 16 or cut to these, are or become a float of few, are added up as floats in memory, or share an integer."""
         each = ((line_of(op.location, self.path), self._bits(op)) for op in reversed(self.ops))
         return {line: bits for line, bits in each if line and bits}
 
@@ -169,13 +159,22 @@ class KernelText:
         result = op.result_types[0].element if op.result_types else ""
         is_narrowed = op.name in ("arith.sitofp", "arith.uitofp") and result in ("f16", "bf16")
         adds = op.attributes.get("kind") == "fadd"
-        counts = adds and (result in ("f16", "bf16") or (self.number(op.operands[1]) or 0.5) % 1 == 0)
+        counts = adds and result in ("f16", "bf16") or (adds or op.name == "tt.store") and self._counts(op, adds)
         if counts or op.name in ("arith.fptosi", "arith.fptoui") or is_narrowed and op.operand_types[0].element != "i1":
             floats = op.operand_types[1] if counts else op.result_types[0] if is_narrowed else op.operand_types[0]
             return 1 - round(math.log2(torch.finfo(dtype_of(floats)).eps))
         if op.name == "arith.shli" and self.computed_from(op.operands[:1]) & {"tt.histogram", "tt.reduce"}:
             return int(self.number(op.operands[1]) or 0)
         return int(result[1:]) if op.name in ("arith.addi", "arith.trunci") and result in ("i8", "i16") else 0
+
+    def _counts(self, op: Op, adds: bool) -> bool:
+        """Whether what is stored, or where it `adds` is added to memory, is a float, and a sum of whole numbers."""
+        behind = self.flow.makers(self.flow.behind(op.operands[1:2]))
+        floats = [one for one in behind if one.result_types and one.result_types[0].element in FLOAT]
+        numbers = [self.number(one.results[0]) or 0 for one in floats if one.name == "arith.constant"]
+        is_sum = adds and any(numbers) or any(one.name in _ADDED for one in behind)
+        is_whole = {one.name for one in floats} <= _WHOLE and not any(number % 1 for number in numbers)
+        return op.operand_types[1].element in FLOAT and bool(floats) and is_sum and is_whole
 
     def _may_go(self, op: Op, way: int) -> bool:
         """Whether an operation's constants leave a way to it: the ends of a loop, or infinity as that of a clamp."""
@@ -205,12 +204,6 @@ def _named(type: Type) -> str:
         return str(dtype_of(type)).removeprefix("torch.")
     except Unsupported:
         return type.element
-
-
-def _ways(op: Op) -> tuple[int, ...]:
-    if op.name in MASKED:
-        return ways_of(op)
-    return (NEVER, ONCE, SEVERAL) if op.name == "scf.for" else (TRUE, FALSE)
 
 
 def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:
@@ -319,7 +312,7 @@ class Place:
     """Where in a launch values are asked for: the ids of one `program` or of several, the first or the `last_lane` of
     tiles and the first or the `last_turn` of loops (None: what differs among them has no value). `grid` has three
     sizes, `names` the whole numbers that the kernel gets, `before` how many programs have been there, `loaded` what
-    loads give, by the dtype."""
+    loads give, by the dtype: of elements that ascend, `apart` in memory, the steps from each to the next, from 0 on."""
 
     grid: Sequence[Numbers | None]
     names: Mapping[str, Numbers | None]
@@ -328,6 +321,7 @@ class Place:
     last_turn: bool | None = None
     before: Any = None
     loaded: Mapping[str, Any] = field(default_factory=dict)
+    apart: int = 0
     known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)  # at all corners of a launch
 
     def operands(self, text: KernelText, number: int, first: int, end: int | None = None) -> list[Any]:
@@ -377,7 +371,7 @@ class _Worked(Evaluation):
         if atom.op == "var" and kind == "programs":
             return place.before
         if atom.op == "var" and kind == "loaded":
-            return place.loaded.get(which.partition(" ")[0])
+            return self._loaded(*which.split())
         if kind.startswith("@") and place.last_lane is not None:
             return int(kind.partition("/")[2]) - 1 if place.last_lane else 0
         if atom.op == "var" and kind == "turn" and place.last_turn is not None:
@@ -386,13 +380,21 @@ class _Worked(Evaluation):
             return None if count is None else count - 1
         return None
 
+    def _loaded(self, dtype: str, number: str) -> Any:
+        found, pointer = self.place.loaded.get(dtype), self.text.ops[int(number)].operands[:1]
+        if found is None or not self.place.apart:
+            return found
+        is_first = self.text.computed_from(pointer).isdisjoint(LOADS)  # and not what is read where these say
+        at = self.value(formulas(self.text).met[int(number)][0]) if is_first else None
+        return None if at is None else at // self.place.apart * found
+
 
 @functools.lru_cache(1 << 12)
 def _differs(atom: Atom) -> tuple[str, ...]:
     """Among what a value may be another: programs, lanes, turns, of which there may be others in another program."""
     told = [str(one.args[0]) for one in atoms(of_atom(atom)).values() if one.op in ("var", "read")]
     kinds = {"lane" if one[0] == "@" else one.partition(" ")[0] for one in told}
-    return tuple(sorted(kinds & {"program", "programs", "lane", "turn"}))
+    return ("turn",) if "loaded" in kinds else tuple(sorted(kinds & {"program", "programs", "lane", "turn"}))
 
 
 def turns(start: Any, stop: Any, step: Any) -> Any:

@@ -215,8 +215,8 @@ def _in_each_kind(
 ) -> Iterator[FurtherCall]:
     """With the first of these sizes."""
     for turn in range(max((len(options) for _, options in draws.values), default=1) if sizes else 0):
-        kinds = {f"values {names}": options[turn % len(options)] for names, options in draws.values}
-        yield FurtherCall(made(draws, form, sizes[0], turn, kinds), one.says(), one.line, Purpose.BESIDE)
+        call = made(draws, form, sizes[0], turn, draws.in_turn(turn, "values "))
+        yield FurtherCall(call, one.says(), one.line, Purpose.BESIDE)
 
 
 # --- numbers that a submission makes special: around its constants, of one sign, far from zero ------------------------
@@ -409,13 +409,9 @@ def looked_up(draws: Draws, forms: Sequence[TracedForm], keys: Sequence[tuple[in
         return
     scope = CallScope(draws, rank_of(draws, form), True, Limit.BEYOND)
     base = {name: scope.nearest(name, 7 + place) for place, name in enumerate(scope.names)}
-    rows = {}
-    for key in keys:
-        for first in range(len(scope.sizes) - len(key) + 1):
-            row = base | dict(zip(scope.sizes[first:], key, strict=False))
-            rows[tuple(row.items())] = row
-    columns = {name: torch.tensor([row[name] for row in rows.values()]) for name in base}
-    allowed = scope.allows(columns).tolist() if rows and columns else []
-    for turn, row in enumerate(itertools.compress(rows.values(), allowed)):
+    places = ((key, first) for key in keys for first in range(len(scope.sizes) - len(key) + 1))
+    every = (base | dict(zip(scope.sizes[first:], key, strict=False)) for key, first in places)
+    rows = {tuple(row.items()): row for row in every if scope.has(row)}
+    for turn, row in enumerate(rows.values()):
         told = ", ".join(f"{name} is {row[name]:,}" for name in scope.sizes) + ", sizes of a table of the submission"
         yield FurtherCall(made(draws, form, row, turn, {}), told)

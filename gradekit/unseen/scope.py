@@ -110,8 +110,7 @@ class CallScope:
         `most` elements."""
         found = {name: self.nearest(name, size) for name in self.names}
         for name in self.sizes:
-            columns = {one: torch.tensor([n]) for one, n in found.items()}
-            if bool(self.allows(columns)) and self.count(found) <= most:
+            if self.has(found) and self.count(found) <= most:
                 break
             found[name] = self.nearest(name, 2)
         return found
@@ -135,6 +134,10 @@ class CallScope:
         for limit in self.draws.entry.limits:
             fits &= torch.as_tensor(evaluate(limit, self._known(names)))
         return fits
+
+    def has(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the check may make a call of these sizes and whole scalars."""
+        return bool(self.allows({name: torch.tensor([size]) for name, size in sizes.items()}))
 
     def allowed(self, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Those of many choices that are such calls."""

@@ -124,10 +124,10 @@ class Candidates(Calls):
         ragged = {name: size if size > 2 * tile and size % tile else max(size // tile, 2) * tile + 1
                   for name, tile in self._tiles.items() for size in [sizes[name]]}  # fmt: skip
         found = {**sizes, **ragged}
-        columns = {name: torch.tensor([size]) for name, size in found.items()}
         far = replace(self.scope, beyond=Limit.FAR)
-        if self.layouts or far.given or len(ragged) < 2 or not bool(far.allows(columns)):
+        if self.layouts or far.given or len(ragged) < 2 or not far.has(found):
             return []
+        columns = {name: torch.tensor([size]) for name, size in found.items()}
         met = want.met(Candidates(self.path, self.scope, columns))
         return [found] if met is not None and bool(met) else []
 
@@ -228,11 +228,12 @@ Way = tuple[Hashable, bool]
 
 @dataclass(frozen=True)
 class OtherWay:
-    """A step of a path that must go the other way; those before it, all on the `same_path`, or most, go as they did."""
+    """A step of a path that must go the other way; those before it, on the `same_path` or most, and `kept` do not."""
 
     path: Path
     step: int
     same_path: bool = True
+    kept: int | None = None
 
     @property
     def branch(self) -> HostBranch:
@@ -253,26 +254,15 @@ class OtherWay:
     def met(self, among: Calls) -> Tensor | None:
         """By which of the calls it is met: of steps before it, the nearest first, behind which it is likelier to stand;
         beyond a limit, where that can be. None where that does not follow from sizes, as of the other wants."""
-        if among.held[self.step] is None:
+        kept = True if self.kept is None else among.held[self.kept]
+        if among.held[self.step] is None or kept is None:
             return None
-        fits, gap = ~among.each(among.held[self.step]), among.gaps[self.step]
+        fits, gap = ~among.each(among.held[self.step]) & torch.as_tensor(kept), among.gaps[self.step]
         for went in reversed(among.held[: self.step]):
             kept = fits & torch.as_tensor(went) if went is not None else fits
             fits = kept if self.same_path or kept.any() else fits
         beyond = fits & among.each(gap != -1) if gap is not None else fits
         return beyond if bool(beyond.any()) else fits
-
-
-@dataclass(frozen=True)
-class Together(OtherWay):
-    """A step of a path that must go the other way, while another, `kept`, goes as it did."""
-
-    kept: int = 0
-
-    def met(self, among: Calls) -> Tensor | None:
-        """See `OtherWay`."""
-        fits, kept = super().met(among), among.held[self.kept]
-        return None if fits is None or kept is None else fits & torch.as_tensor(kept)
 
 
 _OF_MANY = ("tt.reduce", "tt.dot")

@@ -73,6 +73,30 @@ def test_lengths_at_which_a_program_begins_to_have_work_are_on_both_sides_of_its
     assert edges(text, of_sizes, place, torch.arange(1, 257)) == []
 
 
+def test_lengths_between_two_loaded_numbers_at_which_a_comparison_changes_are_on_both_sides_of_it() -> None:
+    text = text_of("""  tt.func public @f(%p: !tt.ptr<i32>, %step: i32 loc("step"(#loc))) {
+    %limit = arith.constant 777 : i32
+    %program = tt.get_program_id x : i32
+    %at = arith.muli %program, %step : i32
+    %next = arith.addi %at, %step : i32
+    %first = tt.addptr %p, %at : !tt.ptr<i32>, i32
+    %second = tt.addptr %p, %next : !tt.ptr<i32>, i32
+    %begin = tt.load %first : !tt.ptr<i32>
+    %end = tt.load %second : !tt.ptr<i32>
+    %length = arith.subi %end, %begin : i32
+    %equal = arith.cmpi eq, %length, %limit : i32
+    %there = tt.addptr %p, %begin : !tt.ptr<i32>, i32
+    %other = tt.load %there : !tt.ptr<i32>
+    %unknown = arith.cmpi eq, %other, %limit : i32
+    tt.return
+  }""")
+    of_lengths, of_others = [op.number for op in text.ops if op.name == "arith.cmpi"]
+    loaded = {"i32": torch.arange(2049)}
+    place = Place((9, 1, 1), {"step": torch.tensor([2])}, (3, 0, 0), loaded=loaded, apart=2)
+    assert edges(text, of_lengths, place, loaded["i32"]) == [776, 777, 776, 777, 777, 778, 777, 778]
+    assert edges(text, of_others, place, loaded["i32"]) == []
+
+
 # --- dtypes that a kernel treats alike, so that one of them is tried for all ------------------------------------------
 
 
