@@ -66,7 +66,7 @@ class HostInputs:
         Then such for ways that none has gone together."""
         ends = (AtEnd(path, step) for path in self.paths for step in filter(path.is_below, range(len(path.steps))))
         met = self.branches.ended | self.tried
-        for wanted in (*ends, *itertools.islice(self._never_together(), Limit.PAIRS * self.goes_far)):
+        for wanted in (*ends, *self._never_together()[: Limit.PAIRS * self.goes_far]):
             if wanted.kept is not None or wanted.way not in met:
                 calls = self._calls(draws, wanted)
                 each = {max(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in calls}
@@ -74,19 +74,19 @@ class HostInputs:
                     met |= {wanted.way}
                     yield replace(each[max(small)], purpose=Purpose.VARIED)
 
-    def _never_together(self) -> Iterator[OtherWay]:
-        """Two ways of comparisons of sizes with a number that calls have gone each, and none has both."""
-        ways = [{(branch, condition.held) for condition, branch in path.steps} for path in self.paths]
+    def _never_together(self) -> list[OtherWay]:
+        """Two ways of comparisons of unlike sizes that calls have gone each, and none has both: the rarest first."""
+        ways: list[set[Way]] = [{(asked, one.held) for one, asked in path.steps} for path in self.paths]
         met: set[tuple[Way, Way]] = {pair for one in ways for pair in itertools.permutations(one, 2)}
-        seen = set[Way]().union(*ways)
+        often, found = Counter(way for one in ways for way in one), dict[frozenset[Way], OtherWay]()
         for path in self.paths:
-            sized = [step for step, gap in enumerate(path.gaps(path.values_of(path.form))) if gap is not None]
-            for step, kept in itertools.permutations(sized, 2):
+            of_sizes = [step for step, _ in enumerate(path.steps) if step not in path.asked_of_layout]
+            for step, kept in itertools.permutations(of_sizes, 2):
                 wanted, other = OtherWay(path, step, False, kept), OtherWay(path, kept)
                 pair = wanted.way, (other.branch, not other.way[1])
-                if pair[0] in seen and pair not in met and wanted.asked.isdisjoint(other.asked):
-                    met |= {pair, pair[::-1]}
-                    yield wanted
+                if pair[0] in often and pair not in met and wanted.asked.isdisjoint(other.asked):
+                    found.setdefault(frozenset(pair), wanted)
+        return [found[pair] for pair in sorted(found, key=lambda pair: sum(often[way] for way in pair))]
 
     def decisions(self, draws: Draws) -> Iterator[Decision]:
         """The ways that host code can go in promised calls, and whether a call has."""
