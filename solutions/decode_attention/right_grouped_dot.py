@@ -50,6 +50,6 @@ def decode_attention(q, k_cache, v_cache, lengths, sm_scale):
     kernel[(H, B)](
         q, k_cache, v_cache, lengths, o, *q.stride(), *k_cache.stride(), *v_cache.stride(), lengths.stride(0), sm_scale,
         H=H, G=Hq // H, D=D,
-        BG=max(16, triton.next_power_of_2(Hq // H)), BS=64, BD=max(16, triton.next_power_of_2(D)),
+        BG=max(16, triton.next_power_of_2(Hq // H)), BS=64, BD=max(16, triton.next_power_of_2(D)), num_stages=2,
     )
     return o

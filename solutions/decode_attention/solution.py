@@ -123,7 +123,8 @@ def decode_attention(
     attend_kernel[(B * Hkv, parts)](
         q, k_cache, v_cache, lengths, results, log_sums,
         *q.stride(), *k_cache.stride(), *v_cache.stride(), lengths.stride(0), Hkv, sm_scale * LOG2E,
-        D=D, GROUP=Hq // Hkv, BLOCK_G=block_g, BLOCK_S=BLOCK_S, BLOCK_D=block_d, num_stages=3,
+        D=D, GROUP=Hq // Hkv, BLOCK_G=block_g, BLOCK_S=BLOCK_S, BLOCK_D=block_d,
+        num_stages=3 if block_d * q.element_size() <= 512 else 2,  # all that are under way share one SM's memory
     )  # fmt: skip
     if parts > 1:
         combine_kernel[(B * Hq,)](
