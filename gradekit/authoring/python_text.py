@@ -187,7 +187,7 @@ def unknown_kinds(entries: Mapping[str, EntryDomain], kinds: Collection[str]) ->
     """The entry, the tensor and what is wrong, for each kind of values in a domain that there is not."""
     for name, entry in entries.items():
         for tensor in entry.tensors:
-            for kind in tensor.values:
+            for kind in (one for one in tensor.values if one != "special"):  # made of what the tensor's `special` lists
                 if (word := kind.partition(":")[0]) not in kinds:
                     yield name, tensor.name, f"has the kind {word!r}, which there is not ({nearest(word, kinds)})"
 
