@@ -45,7 +45,7 @@ def own_kinds(tree: ast.Module) -> set[str]:
 def all_kinds(added: Collection[str]) -> list[str]:
     """The names of gradekit's own kinds of values, and of those that an assignment has added."""
     known = schema("domain")["$defs"]["tensor"]["properties"]["values"]["items"]["examples"]
-    return [*known, "chosen", "with", *sorted(added)]
+    return [*known, "chosen", "with", "special", *sorted(added)]
 
 
 def undefined(tree: ast.Module) -> Iterator[Remark]:
@@ -187,7 +187,7 @@ def unknown_kinds(entries: Mapping[str, EntryDomain], kinds: Collection[str]) ->
     """The entry, the tensor and what is wrong, for each kind of values in a domain that there is not."""
     for name, entry in entries.items():
         for tensor in entry.tensors:
-            for kind in (one for one in tensor.values if one != "special"):  # made of what the tensor's `special` lists
+            for kind in tensor.values:
                 if (word := kind.partition(":")[0]) not in kinds:
                     yield name, tensor.name, f"has the kind {word!r}, which there is not ({nearest(word, kinds)})"
 

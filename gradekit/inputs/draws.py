@@ -176,8 +176,7 @@ class Draws:
             layout, shape, int(variant) if variant else pick(f"variant {tensor.name}", count)
         )
         dtype = dtypes.get(tensor.dtype, tensor.dtype)
-        if kind == SPECIAL:
-            kind = f"{SPECIAL}:{';'.join(tensor.special)}" if tensor.special else "normal"
+        kind = spelled(tensor, kind)
         kind, seed = (kind.format(**names), 0) if "{seed}" in kind else (kind.format(**names), names["own"])
         return promised(tensor, Input(dtype, shape, stride, offset, kind, seed), names)
 
@@ -394,6 +393,13 @@ def _steps(spec: Input, how: Sequence[str], pick: Pick) -> tuple[int, ...]:
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def spelled(tensor: Tensor, kind: str) -> str:
+    """A kind of the tensor's values as inputs name it: with what is special, where it is that."""
+    if kind != SPECIAL:
+        return kind
+    return f"{SPECIAL}:{';'.join(tensor.special)}" if tensor.special else "normal"
 
 
 def promised(tensor: Tensor, spec: Input, names: Mapping[str, Any]) -> Input:

@@ -13,8 +13,8 @@ from gradekit.domain import COMMON_KINDS
 from gradekit.engine.branch_coverage import MASKED, PART, SEVERAL, WHOLE
 from gradekit.engine.def_use import LOADS
 from gradekit.engine.ttir_locations import line_of
-from gradekit.inputs.draws import Draws
-from gradekit.inputs.value_kinds import BEGUN, CHOSEN, HOLDING, POSITIVE, PROFILES, make
+from gradekit.inputs.draws import Draws, spelled
+from gradekit.inputs.value_kinds import BEGUN, CHOSEN, HOLDING, POSITIVE, PROFILES, SPECIAL, make
 from gradekit.inputs.value_kinds import WHOLE as OF_NUMBERS
 from gradekit.program import Kernel
 from gradekit.unseen import Limit
@@ -337,8 +337,11 @@ def plain_tensors(draws: Draws, whole: bool = False) -> dict[str, tuple[str, ...
     for names, options in draws.values:
         for place, name in enumerate(names.split()):
             every[name] = tuple(dict.fromkeys(one[place] if " " in names else one for one in options))
-    free = ((tensor.name, every.get(tensor.name, ())) for tensor in draws.tensors if tensor.range is None)
-    own = {*PROFILES, *(OF_NUMBERS if whole else ())}
+    free = (
+        (tensor.name, tuple(spelled(tensor, kind) for kind in every.get(tensor.name, ())))
+        for tensor in draws.tensors if tensor.range is None
+    )  # fmt: skip
+    own = {*PROFILES, SPECIAL, *(OF_NUMBERS if whole else ())}
     return {name: kinds for name, kinds in free if kinds and all(kind.partition(":")[0] in own for kind in kinds)}
 
 
