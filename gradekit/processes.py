@@ -246,4 +246,6 @@ def clean_environment(folder: str) -> dict[str, str]:
 
 def _package_parent(name: str) -> str:
     spec = importlib.util.find_spec(name)
-    return "" if spec is None or spec.origin is None else str(Path(spec.origin).parent.parent)
+    if spec is None or spec.origin is None:
+        return ""
+    return str(Path(spec.origin).parent.parent)

@@ -29,7 +29,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def number(name: str) -> int | None:
     """The number of a call on this machine; None where it has none, or the machine is not one of MACHINES."""
     column = MACHINES.get(platform.machine())
-    return None if column is None or NUMBERS[name][column] < 0 else NUMBERS[name][column]
+    if column is None or NUMBERS[name][column] < 0:
+        return None
+    return NUMBERS[name][column]
 
 
 def syscall(name: str, *arguments: Any) -> int:

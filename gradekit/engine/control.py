@@ -55,7 +55,9 @@ def truths(frame: Frame, value: Any) -> bool | Tensor:
 
 
 def _agreed(each: Tensor) -> bool | Tensor:
-    return bool(each.all()) or (each if bool(each.any()) else False)
+    if bool(each.all()):
+        return True
+    return each if bool(each.any()) else False
 
 
 # --- scf.if -----------------------------------------------------------------------------------------------------------

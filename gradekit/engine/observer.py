@@ -138,7 +138,7 @@ def linear_id(id: Sequence[int], grid: Sequence[int]) -> int | None:
     return x + grid[0] * (y + grid[1] * z) if inside else None
 
 
-def is_generators(op: Op) -> bool:
+def is_of_generator(op: Op) -> bool:
     """Whether an operation stands in Triton's own generator of random numbers."""
     return bool(op.location) and op.location[0][0].endswith("random.py")
 
@@ -151,7 +151,7 @@ class DrawnWith:
 
     def operands(self, op: Op) -> list[int]:
         """Which operands of `op`, which has been evaluated, the generator is given and has not made itself."""
-        if not is_generators(op):
+        if not is_of_generator(op):
             return []
         self.inside.update(op.results)
         return [place for place, name in enumerate(op.operands) if name not in self.inside]

@@ -82,7 +82,9 @@ def in_registers(loaded: Tensor, type: Type) -> Value:
     """Elements of `type` as they lie in memory, in the form that the type has in registers."""
     if type.element == "i1":
         return loaded != 0
-    return Pointer(None, loaded, pointee_size(type)) if type.element == "ptr" else loaded
+    if type.element == "ptr":
+        return Pointer(None, loaded, pointee_size(type))
+    return loaded
 
 
 def to_memory(frame: Frame, value: Value, type: Type) -> Tensor:

@@ -200,7 +200,9 @@ def product(a: Tensor, b: Tensor, c: Tensor, precision: str = "ieee") -> Tensor:
 
 
 def _multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    return torch.baddbmm(c, a, b) if a.dim() == 3 else c + torch.matmul(a, b)
+    if a.dim() == 3:
+        return torch.baddbmm(c, a, b)
+    return c + torch.matmul(a, b)
 
 
 def _in_bf16_parts(a: Tensor, b: Tensor, c: Tensor) -> Tensor:

@@ -56,7 +56,9 @@ class Locations:
 def name_in(text: str) -> str | None:
     """The variable that a `"name"(...)` location names, or None."""
     name = _NAME.match(text)
-    return None if name is None or text[name.end() :].startswith(":") else name[0][1:-1]
+    if name is None or text[name.end() :].startswith(":"):
+        return None
+    return name[0][1:-1]
 
 
 def _halves(text: str) -> tuple[str, str]:

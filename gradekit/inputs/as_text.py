@@ -39,7 +39,9 @@ def expression(spec: Input, device: str = '"cuda"') -> str:
 
 def written(tensor: torch.Tensor) -> str:
     """The values as Python writes them, nested as the dimensions are, in no more digits than the dtype needs."""
-    return f"[{', '.join(map(written, tensor))}]" if tensor.dim() else _number(tensor)
+    if tensor.dim():
+        return f"[{', '.join(map(written, tensor))}]"
+    return _number(tensor)
 
 
 def as_data(value: Any, name: str) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 import math
 
 from gradekit.engine.frame import itemsize_of
-from gradekit.engine.kernel_facts import operations
-from gradekit.engine.ttir import TTIRError, Type, parse
+from gradekit.engine.kernel_facts import every_operation, operations, parsed
+from gradekit.engine.ttir import TTIRError, Type
 from gradekit.inspector.compile import CompileJob, compile_all
 from gradekit.inspector.facts import DEFAULTS
 from gradekit.inspector.targets import TARGETS, Target
@@ -15,7 +15,7 @@ LARGEST = TARGETS["sm_90"]
 
 
 def shared_beyond(kernel: Kernel) -> int:
-    """How many bytes of shared memory a block of this kernel needs, if that is more than any may have, else 0. It is
+    """How many bytes of shared memory a block of this kernel needs, where it may not have as many; else 0. It is
     compiled to know, and only where its pipelined operands might be as large. Raises Unavailable where it cannot be."""
     if staged(kernel) <= LARGEST.shared_per_block:
         return 0
@@ -27,11 +27,10 @@ def shared_beyond(kernel: Kernel) -> int:
 def staged(kernel: Kernel) -> int:
     """The bytes of the operands of all products in its loops, once for each stage: what a pipeline keeps at most."""
     try:
-        module = parse(kernel.ttir)
+        module = parsed(kernel.unaligned)  # as the engine has it
     except TTIRError:
         return 0
-    every = (op for function in module.functions.values() for op in operations(function.body))
-    loops = (op for op in every if op.name in ("scf.for", "scf.while"))
+    loops = (op for op in every_operation(module) if op.name in ("scf.for", "scf.while"))
     dots = {id(op): op for loop in loops for body in loop.regions for op in operations(body) if op.name == "tt.dot"}
     return stages_of(kernel) * sum(_bytes(type) for op in dots.values() for type in op.operand_types[:2])
 

@@ -101,7 +101,9 @@ class KernelWalk(Walk):
         if not isinstance(value, Tensor):
             return value
         flat = value.reshape(-1 if value.dim() < 2 else value.shape[0])  # which a tile of several elements does not fit
-        return flat[0].item() if flat.numel() == 1 or bool((flat == flat[0]).all()) else flat
+        if flat.numel() == 1 or bool((flat == flat[0]).all()):
+            return flat[0].item()
+        return flat
 
     def _spent(self, found: Any) -> Any:
         self.meter.spend(1, found.numel() if isinstance(found, Tensor) else 0)

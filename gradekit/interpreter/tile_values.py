@@ -170,7 +170,9 @@ def negated(op: str, value: Any) -> Any:
     """A unary operator: "-", "+", "~" or "not"."""
     if op == "not":
         return ~value.bool() if isinstance(value, Tensor) else not value
-    return ~value if op == "~" else -value if op == "-" else value
+    if op == "~":
+        return ~value
+    return -value if op == "-" else value
 
 
 def converted(input: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:

@@ -176,10 +176,10 @@ class FloatEdges:
             self._programs[spec.signature] = self._subject.program_apart(spec.form)
         observer = TrueLanes(self._programs[spec.signature])
         tensors = [arg.tensor() for arg in call if isinstance(arg, Input)]
-        ends = Budget(max(self._left, 0))
+        budget = Budget(max(self._left, 0))
         allow = self._subject.assignment.allow
         try:
-            run = executor.run(observer.program, tensors, allow=allow, budget=ends, observer=observer)
+            run = executor.run(observer.program, tensors, allow=allow, budget=budget, observer=observer)
         except (OverBudget, Unsupported, ForbiddenOp):
             self._left = 0
             return Counter()

@@ -253,7 +253,7 @@ class FurtherInputs:
 
     def _not_launched(self) -> Failure | None:
         """The failure of the first call with a kernel that no card launches, for want of shared memory."""
-        traced = [(self._subject.program_of(form.key), form) for form in self._traced()]
+        traced = ((self._subject.program_of(form.key), form) for form in self._traced())
         each = (not_launched(program, form, self._shared) for program, form in traced if program is not None)
         return next((failure for failure in each if failure is not None), None)
 
@@ -364,9 +364,10 @@ def not_launched(program: Program, form: TracedForm, known: dict[str, int]) -> F
     for launch in (step for step in program.steps if isinstance(step, Launch)):
         kernel = program.kernels[launch.kernel]
         if launch.kernel not in known:
+            known[launch.kernel] = 0  # also where this machine cannot compile it: it is not asked again
             with contextlib.suppress(Unavailable):
                 known[launch.kernel] = shared_beyond(kernel)
-        if known.get(launch.kernel):
+        if known[launch.kernel]:
             line = launch.source.line if launch.source else None
             failure = Failure(Cause.OUT_OF_RESOURCES, _too_much_shared(kernel, form, known[launch.kernel]), line=line)
             failure.repeat = functools.partial(_raise_again, functools.partial(_launched_again, form=form))
@@ -443,7 +444,9 @@ def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
         cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
         failure = Failure(cause, call.description(short), line=short.tally.line)
     elif (line := call.outgrown(ask)) is not None:
-        message = f"With {call.told}, a number of line {line} goes beyond 2,147,483,647, where int32 ends."
+        message = (
+            f"With {call.told}, the counter of the loop in line {line} goes beyond 2,147,483,647, where int32 ends."
+        )
         failure = Failure(Cause.OVERFLOW, message, line=line)
     elif errors:
         said = errors[0].message.rstrip(".")

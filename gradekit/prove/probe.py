@@ -5,7 +5,7 @@ So a refutation for sizes that no machine could hold is looked at without any of
 address that depends on data says nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -35,17 +35,25 @@ def touched(
 
     memory, meter = CountingMemory(Traffic(), set(), []), Meter(Budget(work=Limit.PROBE_WORK))
     context = LaunchContext(module, facts(ttir), launch.grid, memory, meter, 0, "", path, observe=observe)
-    _run(context, launch, storages, linear)
+    run_without_memory(context, launch, storages, linear)
     return found
 
 
-def _run(context: LaunchContext, launch: Launch, storages: Memory, linear: Sequence[int]) -> None:
+def run_without_memory(
+    context: LaunchContext, launch: Launch, storages: Memory, linear: Sequence[int],
+    columns: Mapping[int, torch.Tensor] | None = None,
+) -> None:  # fmt: skip
+    """Runs these programs of a launch on `storages`, to which its own are added, without an element. Of whole numbers
+    among its arguments, each program has its own where `columns` has some for that number."""
     for argument in launch.args:
         view = getattr(argument, "view", argument)
         if hasattr(view, "storage"):
             empty = torch.empty(0, dtype=torch.uint8)
             storages.storages[view.storage] = Storage(view.storage, empty, (view.storage + 1) * ADDRESS_GAP)
-    run_programs(context, bind(context.module.entry, launch.args, storages), linear)
+    values = bind(context.module.entry, launch.args, storages)
+    if columns:
+        values = [columns.get(value, value) if type(value) is int else value for value in values]
+    run_programs(context, values, linear)
 
 
 def outside(program: Program, number: int, place: tuple[int, int, int]) -> tuple[Op, int, int] | None:

@@ -92,7 +92,9 @@ class Term:
     @property
     def number(self) -> int | None:
         """Its value, where it is constant."""
-        return self.parts.get(()) if len(self.parts) == 1 else None if self.parts else 0
+        if not self.parts:
+            return 0
+        return self.parts.get(()) if len(self.parts) == 1 else None
 
     @property
     def atom(self) -> Atom | None:
@@ -185,7 +187,9 @@ class Term:
 
 def term(value: Term | int) -> Term:
     """A number as a term; a term as it is."""
-    return value if isinstance(value, Term) else Term({(): int(value)}) if value else ZERO
+    if isinstance(value, Term):
+        return value
+    return Term({(): int(value)}) if value else ZERO
 
 
 ZERO = Term({})

@@ -568,7 +568,9 @@ def _widen(walk: Walk, op: Op, a: Value) -> Value:
 
 @enters(RULES, "arith.trunci")
 def _narrow(walk: Walk, op: Op, a: Term) -> Value:
-    return equal(a % 2, 1) if op.result_types[0].element == "i1" else fit(walk, op, a)
+    if op.result_types[0].element == "i1":
+        return equal(a % 2, 1)
+    return fit(walk, op, a)
 
 
 @enters(RULES, "arith.index_cast")

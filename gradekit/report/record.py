@@ -60,7 +60,9 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
-    return value if isinstance(value, bool | int | None) else str(value)
+    if isinstance(value, (bool, int)) or value is None:
+        return value
+    return str(value)
 
 
 # --- what a card measured: correctness comes first, from any machine --------------------------------------------------

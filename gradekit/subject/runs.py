@@ -489,7 +489,8 @@ class SomePrograms:
         ends = (i + last.grid[0] * (j + last.grid[1] * k) for i, j, k in itertools.product(x, y, z))
         total = math.prod(last.grid)
         ids = {*ends, *range(0, total, max(total // Limit.SPREAD, 1))}
-        depend = _depend_on_others(program.kernels[last.kernel].unaligned)
+        ttir = program.kernels[last.kernel].unaligned
+        depend = facts(ttir).ordered or any(op.name in ATOMICS for op in every_operation(parsed(ttir)))
         if depend or 2 * len(ids) > total:
             raise OverBudget("programs", 0 if depend else len(ids))
         copies = [step for step in after if isinstance(step, Copy) and step.target.storage in program.allocated]
@@ -529,7 +530,3 @@ class SomePrograms:
 
 def _of(view: View, elements: torch.Tensor) -> torch.Tensor:
     return strided(elements, view.shape, view.stride, view.offset)
-
-
-def _depend_on_others(ttir: str) -> bool:
-    return facts(ttir).ordered or any(op.name in ATOMICS for op in every_operation(parsed(ttir)))

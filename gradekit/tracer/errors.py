@@ -144,7 +144,9 @@ def _explained(error: CompilationError, said: str, line: int | None) -> str:
         return beginning(error.src, changed[1], error.node, first_line)
     if line and (unknown := re.search(r"\b(\w+) is not defined", said)):
         return made_below(error.src, unknown[1], error.node, first_line)
-    return of_the_host(error.src, error.node) if re.search(_OF_THE_HOST, said) else ""
+    if re.search(_OF_THE_HOST, said):
+        return of_the_host(error.src, error.node)
+    return ""
 
 
 def _failed_assertion(error: CompilationError) -> str:

@@ -75,7 +75,9 @@ def _identity(value: Any) -> Any:
         return [_identity(item) for item in value]
     if isinstance(value, tl.constexpr):
         return _identity(value.value)
-    return (OWN, id(value)) if callable(value) else (type(value).__name__, str(value))
+    if callable(value):
+        return OWN, id(value)
+    return type(value).__name__, str(value)
 
 
 def _paths(source: ASTSource) -> Iterator[Path]:

@@ -113,7 +113,9 @@ def _names_device(values: Any) -> bool:
 def _lowered(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("cuda"):
         return META if torch.device(value) else value
-    return META if isinstance(value, torch.device) and value.type in ("cuda", "meta") else value
+    if isinstance(value, torch.device) and value.type in ("cuda", "meta"):
+        return META
+    return value
 
 
 def _from_numbers(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -194,8 +194,11 @@ class Path:
         return condition.relation != "==" and self._is_limit(condition.right if condition.held else condition.left)
 
     def _is_limit(self, number: int) -> bool:
-        term = self.origins.terms[number] if 0 <= number < len(self.origins.terms) else ("", 0)
-        return term[0] == "number" and int(term[1]) > 1
+        terms = self.origins.terms
+        match terms[number] if 0 <= number < len(terms) else None:
+            case ("number", int(value)):
+                return value > 1
+        return False
 
     @functools.cached_property
     def asked_of_layout(self) -> list[int]:

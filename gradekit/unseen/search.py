@@ -228,7 +228,8 @@ Way = tuple[Hashable, bool]
 
 @dataclass(frozen=True)
 class OtherWay:
-    """A step of a path that must go the other way; those before it, on the `same_path` or most, and `kept` do not."""
+    """A step of a path that must go the other way. Those before it, all on the `same_path`, or most, go as they did;
+    so does the step `kept`, wherever it stands."""
 
     path: Path
     step: int

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -14,15 +14,16 @@ from gradekit.engine.budget import Budget, Meter, OverBudget, Unsupported
 from gradekit.engine.frame import Frame, LaunchContext
 from gradekit.engine.kernel_facts import every_operation, facts, parsed
 from gradekit.engine.lanes import Access, flat_index, flat_mask
-from gradekit.engine.launch import bind, programs_at_once, run_programs
-from gradekit.engine.memory import Memory, Storage
-from gradekit.engine.observer import DrawnWith, is_generators
+from gradekit.engine.launch import programs_at_once
+from gradekit.engine.memory import Memory
+from gradekit.engine.observer import DrawnWith, is_of_generator
 from gradekit.engine.traffic import CountingMemory
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import Value
 from gradekit.observations import Traffic
-from gradekit.program import ADDRESS_GAP, Launch, Program, View
+from gradekit.program import Program, View
 from gradekit.prove import Limit
+from gradekit.prove.probe import run_without_memory
 
 public = public_tests(__file__)
 
@@ -230,7 +231,7 @@ def stored_by_some(program: Program, near: Sequence[int] = (0,), far: bool = Tru
         context = LaunchContext(parsed(ttir), facts(ttir), launch.grid, memory, meter, 0, "", program.path)
         some = _some(launch.grid, [n for n in near if n < result.numel], far, result.numel)
         with contextlib.suppress(OverBudget, Unsupported):
-            _run(context, launch, Memory(), some)
+            run_without_memory(context, launch, Memory(), some)
         parts += memory.values.get(result.storage, [])
     where, values = (torch.cat(each) for each in zip(*parts, strict=True))
     order = where.argsort(stable=True)
@@ -243,7 +244,7 @@ def drawn_with(program: Program, number: int, others: torch.Tensor) -> torch.Ten
     is not, or no launch has that argument."""
     told, meter = torch.zeros_like(others), Meter(Budget(work=1 << 40))
     texts = {key: parsed(kernel.unaligned) for key, kernel in program.kernels.items()}
-    drawing = {key for key, module in texts.items() if any(map(is_generators, every_operation(module)))}
+    drawing = {key for key, module in texts.items() if any(map(is_of_generator, every_operation(module)))}
     for launch in (one for one in program.every_launch if one.kernel in drawing):
         ttir, memory = program.kernels[launch.kernel].unaligned, _OfOnes(Traffic(), set(), [])
         few = replace(facts(ttir), tile=max(facts(ttir).tile >> 2, 1), peak=facts(ttir).peak >> 2)  # scalars, mostly
@@ -260,7 +261,7 @@ def drawn_with(program: Program, number: int, others: torch.Tensor) -> torch.Ten
 
             context = LaunchContext(parsed(ttir), few, launch.grid, memory, meter, 0, "", program.path, observe=note)
             with contextlib.suppress(OverBudget, Unsupported):
-                _run(context, launch, Memory(), [0] * len(some), {number: others[some].int()})
+                run_without_memory(context, launch, Memory(), [0] * len(some), {number: others[some].int()})
     return told
 
 
@@ -293,18 +294,3 @@ class _OfOnes(CountingMemory):
         if access.pointer.storage is not None:
             kept = index[here], value.expand(access.shape).flatten()[here]
             self.values.setdefault(access.pointer.storage.id, []).append(kept)
-
-
-def _run(
-    context: LaunchContext, launch: Launch, storages: Memory, linear: Sequence[int],
-    columns: Mapping[int, torch.Tensor] | None = None,
-) -> None:  # fmt: skip
-    for argument in launch.args:
-        view = getattr(argument, "view", argument)
-        if hasattr(view, "storage"):
-            empty = torch.empty(0, dtype=torch.uint8)
-            storages.storages[view.storage] = Storage(view.storage, empty, (view.storage + 1) * ADDRESS_GAP)
-    values = bind(context.module.entry, launch.args, storages)
-    if columns:
-        values = [columns.get(value, value) if type(value) is int else value for value in values]
-    run_programs(context, values, linear)
