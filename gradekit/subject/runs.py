@@ -75,7 +75,7 @@ class Observation:
     prints: tuple[str, ...] = ()
     label: str = ""
     variants: tuple[Observation, ...] = ()
-    substitute: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None = None
+    substitute: Callable[..., Sequence[torch.Tensor]] | None = None
     card: str = ""
     conditions: str = ""
     unknown: Unsupported | None = None
@@ -425,7 +425,9 @@ class Runs:
 
     def _substitution(self, case: Case) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None:
         substitute = self.substitute
-        return None if substitute is None else lambda expected: substitute(expected, case.tensors)
+        if substitute is None:
+            return None
+        return lambda expected, **_: substitute(expected, case.tensors)
 
     def _remember(self, case: Case, outcome: Observation | Failure) -> None:
         if self.limit[0] and isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED:
@@ -515,9 +517,11 @@ class SomePrograms:
             _of(to, self.wrote.setdefault(to.storage, none)).copy_(_of(origin, self.wrote[origin.storage]))
         return ran
 
-    def together(self, expected: Sequence[torch.Tensor]) -> list[Any]:
-        """What is expected of the call, with the elements that they wrote in place of its own."""
-        found = zip(self.program.results, self.results, expected, strict=False)
+    def together(self, expected: Sequence[torch.Tensor], part: int | None = None) -> list[Any]:
+        """What is expected of the call, or of its result at place `part` alone, with the elements that they wrote in
+        place of its own."""
+        only = slice(part, None if part is None else part + 1)
+        found = zip(self.program.results[only], self.results[only], expected, strict=False)
         return [self._where(view, mine, wanted) for view, mine, wanted in found]
 
     def _where(self, view: Any, mine: Any, wanted: torch.Tensor) -> Any:

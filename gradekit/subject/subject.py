@@ -9,6 +9,7 @@ strides, offsets, dtypes, scalars, shared storages. What the program does is for
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -524,4 +525,6 @@ def part_of(observation: Observation, number: int) -> Observation:
     variants = tuple(part_of(variant, number) for variant in observation.variants)
     results = observation.results
     part = results.only(number) if isinstance(results, Results) else (results[number],)
-    return replace(observation, results=part, variants=variants, part=number)
+    whole = observation.substitute
+    substitute = None if whole is None else functools.partial(whole, part=number)
+    return replace(observation, results=part, variants=variants, substitute=substitute, part=number)

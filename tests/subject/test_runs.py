@@ -25,7 +25,7 @@ from gradekit.judge.reference import reference
 from gradekit.sandbox import Tracer
 from gradekit.subject import Limit
 from gradekit.subject.runs import Share
-from gradekit.subject.subject import Subject
+from gradekit.subject.subject import Subject, part_of
 from gradekit.submission import Submission
 from tests.beside import beside
 from tests.cards import FakeWorker, device
@@ -112,6 +112,19 @@ def test_of_a_call_that_takes_too_much_with_all_programs_some_are_judged(
         one.double(vector(size=64 * 40))
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_of_a_call_that_is_run_in_part_a_check_may_look_at_one_result(
+    tracer: Tracer, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    one, call = Subject(SUBMISSION, ASSIGNMENT, lambda: tracer), vector(size=64 * 4000)
+    monkeypatch.setattr(one._runs, "_most_work", 1)
+    seen = part_of(one.doubled_twice(call), number)
+    assert_close(seen, reference(lambda x: x * (2, 4)[number], call))
+    if number == 1:  # the last launch wrote it
+        with pytest.raises(Failure, match="wrong"):
+            assert_close(seen, reference(lambda x: x * 2, call))
+
+
 def test_what_is_run_in_part_may_be_copied_and_read_what_earlier_launches_made(
     tracer: Tracer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,7 +135,6 @@ def test_what_is_run_in_part_may_be_copied_and_read_what_earlier_launches_made(
         assert_close(seen, expected(call))
         with pytest.raises(Failure, match="wrong"):
             assert_close(seen, reference(lambda x: x + x + x, call))
-
 
 
 def test_what_the_engine_finds_wrong_never_goes_to_the_card(subject: Make) -> None:
