@@ -33,7 +33,7 @@ from gradekit.inputs.value_kinds import PROFILES
 from gradekit.judge.contents import Results, nbytes
 from gradekit.judge.failure import Failure, Idle
 from gradekit.observations import Counters
-from gradekit.program import ITEMSIZE, Allocate, Copy, Kernel, Launch, Program, View, run_steps
+from gradekit.program import ITEMSIZE, Allocate, Copy, Kernel, Launch, Program, View, every_step, run_steps, writes
 from gradekit.reuse import LruCache
 from gradekit.sandbox import MANY
 from gradekit.subject import Limit, rules, run_cache
@@ -467,10 +467,12 @@ class KernelWays:
 
 @dataclass(frozen=True)
 class SomePrograms:
-    """Of the last launch of a call, by its number, the linear `ids` of those that are run; what the host `copies` then.
-    By storage, the elements that they `wrote` last (bool)."""
+    """Of the last launch of a call, by its number, the linear `ids` of those that are run, with the same ones of the
+    `earlier` launches where these are enough; what the host `copies` then. By storage, the elements that they `wrote`
+    last (bool)."""
 
     program: Program
+    earlier: range
     launch: int
     ids: Sequence[int]
     copies: Sequence[Copy] = ()
@@ -486,17 +488,17 @@ class SomePrograms:
         launches = [step for step in steps if isinstance(step, Launch)]
         if not launches or steps[-1 - len(after)] is not launches[-1]:
             raise OverBudget("programs", 0)
-        last = launches[-1]
+        *others, last = launches
         x, y, z = ({one for one in (0, 1, n // 2, n - 2, n - 1) if 0 <= one < n} for n in last.grid)
         ends = (i + last.grid[0] * (j + last.grid[1] * k) for i, j, k in itertools.product(x, y, z))
         total = math.prod(last.grid)
         ids = {*ends, *range(0, total, max(total // Limit.SPREAD, 1))}
-        ttir = program.kernels[last.kernel].unaligned
-        depend = facts(ttir).ordered or any(op.name in ATOMICS for op in every_operation(parsed(ttir)))
-        if depend or 2 * len(ids) > total:
-            raise OverBudget("programs", 0 if depend else len(ids))
+        depend = [_depend_on_others(program.kernels[launch.kernel].unaligned) for launch in launches]
+        if depend[-1] or 2 * len(ids) > total:
+            raise OverBudget("programs", 0 if depend[-1] else len(ids))
+        alike = not any(depend) and all(launch.grid == last.grid for launch in others)
         copies = [step for step in after if isinstance(step, Copy) and step.target.storage in program.allocated]
-        return SomePrograms(program, len(launches) - 1, sorted(ids), copies)
+        return SomePrograms(program, range(len(others) * alike), len(others), sorted(ids), copies)
 
     @staticmethod
     def can_be(program: Program, option: int) -> bool:
@@ -507,9 +509,16 @@ class SomePrograms:
             return False
 
     def run(self, inputs: Sequence[torch.Tensor], option: int, allow: Collection[str], budget: Budget) -> RunResult:
-        """What comes of them alone; raises what `gradekit.engine.run` does."""
-        owners, programs = Owners(), {self.launch: self.ids}
-        ran = run_setup(Setup(self.program, inputs, option, allow, observer=owners, programs=programs), budget)
+        """What comes of them alone, with all programs of earlier launches where they read what others have written;
+        raises what `gradekit.engine.run` does."""
+        host = [step for step in every_step(self.program.steps) if not isinstance(step, Launch)]
+        empty = {*self.program.allocated} - {view.storage for step in host for view in writes(step)}
+        for earlier in dict.fromkeys([self.earlier, range(0)]):
+            owners, programs = Owners(), dict.fromkeys([*earlier, self.launch], self.ids)
+            ran = run_setup(Setup(self.program, inputs, option, allow, observer=owners, programs=programs), budget)
+            lacking = any(finding.cause is Cause.UNINITIALIZED_READ for finding in ran.findings)
+            if not lacking and empty.issuperset(owners.launches):
+                break
         self.results[:] = ran.results
         self.wrote.update((id, launches == self.launch) for id, launches in owners.launches.items())
         for to, origin in ((copy.target, copy.origin) for copy in self.copies if copy.origin.storage in self.wrote):
@@ -534,3 +543,7 @@ class SomePrograms:
 
 def _of(view: View, elements: torch.Tensor) -> torch.Tensor:
     return strided(elements, view.shape, view.stride, view.offset)
+
+
+def _depend_on_others(ttir: str) -> bool:
+    return facts(ttir).ordered or any(op.name in ATOMICS for op in every_operation(parsed(ttir)))

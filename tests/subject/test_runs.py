@@ -128,13 +128,15 @@ def test_of_a_call_that_is_run_in_part_a_check_may_look_at_one_result(
 def test_what_is_run_in_part_may_be_copied_and_read_what_earlier_launches_made(
     tracer: Tracer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, call = Subject(SUBMISSION, ASSIGNMENT, lambda: tracer), vector(size=64 * 4000)
+    one, call, work = Subject(SUBMISSION, ASSIGNMENT, lambda: tracer), vector(size=64 * 4000), dict[str, int]()
     monkeypatch.setattr(one._runs, "_most_work", 1)
     for entry in ("cast", "own", "others", "zeroed"):
         seen = getattr(one, entry)(call)
         assert_close(seen, expected(call))
         with pytest.raises(Failure, match="wrong"):
             assert_close(seen, reference(lambda x: x + x + x, call))
+        work[entry] = seen.counters.work
+    assert work["own"] < work["others"] < work["zeroed"], "where each reads its own, some of the earlier launch serve"
 
 
 def test_what_the_engine_finds_wrong_never_goes_to_the_card(subject: Make) -> None:
