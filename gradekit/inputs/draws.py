@@ -392,14 +392,14 @@ def _steps(spec: Input, how: Sequence[str], pick: Pick) -> tuple[int, ...]:
     return tuple(step * (2 if place == axis else 1) for place, step in enumerate(steps))
 
 
-# --- shapes ----------------------------------------------------------------------------------------------------------
-
-
 def spelled(tensor: Tensor, kind: str) -> str:
-    """A kind of the tensor's values as inputs name it: with what is special, where it is that."""
+    """A kind of values as an input's profile spells it: the special ones with the values that the domain lists."""
     if kind != SPECIAL:
         return kind
     return f"{SPECIAL}:{';'.join(tensor.special)}" if tensor.special else "normal"
+
+
+# --- shapes ----------------------------------------------------------------------------------------------------------
 
 
 def promised(tensor: Tensor, spec: Input, names: Mapping[str, Any]) -> Input:

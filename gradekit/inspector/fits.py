@@ -15,7 +15,7 @@ LARGEST = TARGETS["sm_90"]
 
 
 def shared_beyond(kernel: Kernel) -> int:
-    """How many bytes of shared memory a block of this kernel needs, where it may not have as many; else 0. It is
+    """The bytes of shared memory that a block of this kernel needs, if they are more than any card has; else 0. It is
     compiled to know, and only where its pipelined operands might be as large. Raises Unavailable where it cannot be."""
     if staged(kernel) <= LARGEST.shared_per_block:
         return 0

@@ -43,8 +43,8 @@ def run_without_memory(
     context: LaunchContext, launch: Launch, storages: Memory, linear: Sequence[int],
     columns: Mapping[int, torch.Tensor] | None = None,
 ) -> None:  # fmt: skip
-    """Runs these programs of a launch on `storages`, to which its own are added, without an element. Of whole numbers
-    among its arguments, each program has its own where `columns` has some for that number."""
+    """Runs the programs `linear` of a launch, whose tensors enter `storages` without an element. An integer n among
+    its arguments that `columns` has becomes columns[n]: a number for each program."""
     for argument in launch.args:
         view = getattr(argument, "view", argument)
         if hasattr(view, "storage"):

@@ -467,9 +467,9 @@ class KernelWays:
 
 @dataclass(frozen=True)
 class SomePrograms:
-    """Of the last launch of a call, by its number, the linear `ids` of those that are run, with the same ones of the
-    `earlier` launches where these are enough; what the host `copies` then. By storage, the elements that they `wrote`
-    last (bool)."""
+    """Some programs of a call's last launch, by their linear `ids`; the `launch` is told by its number. Of the
+    `earlier` launches the same programs are run, where these are enough. Then host code `copies` what they stored.
+    `wrote` has, by storage, which elements the last launch was the last to store (bool)."""
 
     program: Program
     earlier: range
@@ -509,15 +509,16 @@ class SomePrograms:
             return False
 
     def run(self, inputs: Sequence[torch.Tensor], option: int, allow: Collection[str], budget: Budget) -> RunResult:
-        """What comes of them alone, with all programs of earlier launches where they read what others have written;
-        raises what `gradekit.engine.run` does."""
+        """What comes of them alone; raises what `gradekit.engine.run` does. Earlier launches run whole where some of
+        their programs are not enough: others would have written what is read, which shows only in memory that nothing
+        else has filled."""
         host = [step for step in every_step(self.program.steps) if not isinstance(step, Launch)]
-        empty = {*self.program.allocated} - {view.storage for step in host for view in writes(step)}
-        for earlier in dict.fromkeys([self.earlier, range(0)]):
+        unfilled = {*self.program.allocated} - {view.storage for step in host for view in writes(step)}
+        for earlier in dict.fromkeys([self.earlier, range(0)]):  # in part, then whole
             owners, programs = Owners(), dict.fromkeys([*earlier, self.launch], self.ids)
             ran = run_setup(Setup(self.program, inputs, option, allow, observer=owners, programs=programs), budget)
             lacking = any(finding.cause is Cause.UNINITIALIZED_READ for finding in ran.findings)
-            if not lacking and empty.issuperset(owners.launches):
+            if not lacking and unfilled.issuperset(owners.launches):
                 break
         self.results[:] = ran.results
         self.wrote.update((id, launches == self.launch) for id, launches in owners.launches.items())
