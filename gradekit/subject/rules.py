@@ -101,7 +101,7 @@ def within_budget(entry: str, label: str = "") -> Iterator[None]:
         where = f", in the configuration {label}," if label else ""
         message, seen = f"{entry} was stopped{where} {_why(error)}", next(iter(error.findings), None)
         if seen is not None:  # what is wrong in memory may be why there is so much to do
-            message = f"{sentence(seen)} {message}"
+            message = sentence(seen) if _is_left_by_others(error) else f"{sentence(seen)} {message}"
         line = seen.line if seen is not None else None if _is_left_by_others(error) else error.line
         raise Failure(Cause.BUDGET_EXCEEDED, message, line=line, seen=seen) from None
 

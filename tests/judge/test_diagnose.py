@@ -21,6 +21,7 @@ from gradekit.judge.evidence import Diagnosis, Evidence
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.program import Kernel, Launch, Program, Source
+from gradekit.subject import Limit
 from gradekit.subject.rules import within_budget
 
 GIVEN = (
@@ -221,12 +222,17 @@ def test_an_atomic_without_a_mask_is_called_by_its_name() -> None:
 
 
 def test_what_was_seen_in_memory_goes_before_the_work_that_stopped_a_run() -> None:
-    over, x = OverBudget("work", 1e6), Input("int32", (3,), (2,), name="crow")
+    over, x = OverBudget("work", Limit.HURRY), Input("int32", (3,), (2,), name="crow")
     over.findings = [Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside of crow", 17, tensor="crow", elements=((1,),), count=1)]
     with pytest.raises(Failure) as caught, within_budget("spmm"):
         raise over
     assert caught.value.message.startswith("Line 17: loads outside of crow. spmm was stopped because")
     assert caught.value.told is Cause.OUT_OF_BOUNDS_LOAD and caught.value.cause is Cause.BUDGET_EXCEEDED
+    little = OverBudget("work", 1e6)  # what other calls have left is not what stopped it
+    little.findings = over.findings
+    with pytest.raises(Failure) as alone, within_budget("spmm"):
+        raise little
+    assert alone.value.message == "Line 17: loads outside of crow."
     diagnosis = diagnose(caught.value, None, [x])
     assert diagnosis is not None and (diagnosis.cause, diagnosis.line) == (Cause.IGNORES_STRIDES, 17)
 

@@ -165,6 +165,37 @@ def test_what_goes_on_in_each_step_begins_anew_there_each_and_all() -> None:
     assert anew[2].new.startswith("total = tl.zeros((BLOCK,), tl.float32); squares = tl.zeros((BLOCK,), tl.float32); x = ")
 
 
+STALE = HEAD + '''
+@triton.jit
+def tiles_kernel(x_ptr, v_ptr, out_ptr, N, M, BLOCK: tl.constexpr):
+    n = tl.arange(0, BLOCK)
+    v = tl.load(v_ptr + n, mask=n < M, other=0.0)
+    i = tl.program_id(0) * BLOCK + n
+    inside = i < N
+    for start in range(0, N, BLOCK):
+        place = start + n
+        tl.store(out_ptr + place, tl.load(x_ptr + i, mask=inside) + v, mask=place < N)
+        i += BLOCK
+
+
+def entry(x, v):
+    out = torch.empty_like(x)
+    tiles_kernel[(1,)](x, v, out, x.numel(), v.numel(), BLOCK=4)
+    return out
+'''
+
+
+def test_what_stands_before_a_loop_is_computed_in_each_step_from_the_place_of_that_step() -> None:
+    draft = Draft(STALE)
+    site = ChangeSite(draft.kernels[0], replay(draft.source).begun["tiles_kernel"].watched)
+    stale = {change.new: change.sentence for change in insertions(site) if "in each step, from" in change.hint}
+    says = "Line {} computes `{}` once, before the loop in line 13, whose steps go on to other places."
+    assert stale == {
+        "place = start + n; v = tl.load(v_ptr + place, mask=place < M, other=0.0)": says.format(10, "v"),
+        "inside = i < N; place = start + n": says.format(12, "inside"),
+    }
+
+
 def test_what_only_gives_a_name_its_next_value_is_no_use_of_it() -> None:
     (kernel,) = Draft(HEAD + "@triton.jit\ndef wide(a, b, c):\n    a, b = a.to(tl.int64), tl.cast(b, tl.int64)\n    c = c + b\n").kernels
     assert [kernel.uses[name] for name in "abc"] == [0, 1, 0]

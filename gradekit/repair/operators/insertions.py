@@ -1,6 +1,7 @@
 """Statements added, as an update that is missing at the end of a loop's step, or moved to before the loop."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from gradekit.source.kernel import Loop, counter_of, names_of_steps, simple, tar
 def insertions(site: ChangeSite) -> Iterator[Change]:
     """All of a function, the likeliest first."""
     loops = [loop for loop in site.kernel.loops if loop in site.watched.names]
-    ways = (_set_back, _kept, _moved, _begun_anew)
+    ways = (_set_back, _kept, _stale, _moved, _begun_anew)
     every = [one for loop in loops for way in ways for one in way(site, loop)]
     yield from every[: Limit.INSERTIONS]
 
@@ -31,6 +32,29 @@ def _kept(site: ChangeSite, loop: Loop) -> Iterator[Change]:
             if is_next and values and _kind_after(site, name, loop) == _kind_after(site, other, loop) is not None:
                 says = words("kept", name=name, other=other)
                 yield from _put(site, loop, f"{name} = {other}", says, statement)
+
+
+def _stale(site: ChangeSite, loop: Loop) -> Iterator[Change]:
+    """`inside = i < n`, which stands before the loop, in each of its steps, where these move `i` on; or of the `j` that
+    they make of `i`."""
+    made, block = _made_in(loop), loop.body
+    used_from = lambda name: next((at for at, one in enumerate(block) if name in site.kernel.names(one)), len(block))
+    for old in (one for one in site.kernel.statements if isinstance(one, ast.Assign) and one.lineno < loop.lineno):
+        name, of, text = target_of(old), site.kernel.names(old.value), site.source.of(old)
+        if not name or name in made or used_from(name) == len(block) or "\n" in text:
+            continue
+        news = [(text, place, block[0], True) for place in of if place in made]
+        for at, one in enumerate(block[: used_from(name)]):
+            place = target_of(one) if isinstance(one, ast.Assign) else None
+            pieces = of & site.kernel.names(one.value) if isinstance(one, ast.Assign) and place else ()
+            news += [(re.sub(rf"\b{piece}\b", str(place), text), place, block[at], False) for piece in sorted(pieces)]
+        for new, place, beside, is_first in news:
+            there = site.source.of(beside)
+            if simple(beside) and "\n" not in there:
+                says = words("stale", name=name, loop=loop.lineno, place=place)
+                joined = f"{new}; {there}" if is_first else f"{there}; {new}"
+                change = site.change(ChangeKind.UPDATE, beside, joined, says)
+                yield replace(change, sentence=f"Line {old.lineno} {says[0]}", at=old.lineno)
 
 
 def _moved(site: ChangeSite, loop: Loop) -> Iterator[Change]:
