@@ -16,7 +16,7 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.plugin.check_points import worth
 from gradekit.plugin.check_results import DEFERRED, explained
-from gradekit.plugin.design import DESIGN, FurtherRun, flattened, known_design, telling
+from gradekit.plugin.design import DESIGN, Design, FurtherRun, flattened, known_design, telling
 from gradekit.plugin.examples import Example, Examples, raised_by
 from gradekit.plugin.profiles import Limit, Profile
 from gradekit.plugin.run_state import GradingRun
@@ -27,6 +27,7 @@ from gradekit.repair.texts import Texts
 from gradekit.repair.tutor import Tutor
 from gradekit.sandbox import TraceError
 from gradekit.source.draft import numbers_of
+from gradekit.subject.runs import Share
 from gradekit.subject.subject import Call, Subject
 
 _MENDED = (Kind.CORRECTNESS, Kind.MEMORY, Kind.STRUCTURE)
@@ -60,35 +61,41 @@ def _tutor(run: GradingRun) -> Tutor:
         planned = lambda: [one for item in every for one in planned_examples(item, run.profile, request.seed)]
         told = lambda error, call, subject: explained(error, call, subject, run)
         about = run.submission, run.subject, request.assignment, request.limits
-        run.tutor = Tutor(Texts(*about, numbers, planned, told, lambda subject: _failed_anew(run, subject)))
+        run.tutor = Tutor(Texts(*about, numbers, planned, told, lambda *of: _failed_anew(run, *of)))
     return run.tutor
 
 
-def _failed_anew(run: GradingRun, subject: Subject) -> repair.FailedCheck | None:
-    """Of the public checks of results that which draws calls of most kinds, run with another text: what fails, where
-    that is one of a few examples, or of those that the text's own branches and loops ask for; None where it passes,
-    and in a quick look."""
-    from gradekit.plugin.further_run import FurtherInputs  # imports a solver
-
+def _failed_anew(run: GradingRun, subject: Subject, of_all: bool) -> repair.FailedCheck | None:
+    """Of the public checks of results that which draws calls of most kinds, or each of them, run with another text:
+    what fails, where that is one of a few examples, or of those that the text's own branches and loops ask for; None
+    where it passes, and in a quick look."""
     drawn, seed = dict(run.drawn), run.request.seed
     every = (item for item in run.items if isinstance(item, pytest.Function) and item.name in drawn)
     public = [item for item in every if worth(item).kind is Kind.CORRECTNESS and not item.path.stem.endswith("_hidden")]
     designs = [(item, design) for item in public if (design := known_design(item, run.profile, seed)) is not None]
-    if run.profile.name == "quick" or not designs:
+    if run.profile.name == "quick":
         return None
-    item, design = max(designs, key=lambda one: len({pair for row in one[1].planned for pair in row.row.items()}))
+    kinds = lambda one: len({pair for row in one[1].planned for pair in row.row.items()})
+    each = sorted(designs, key=kinds, reverse=True)[: None if of_all else 1]
+    return next(filter(None, (_failed_with(run, subject, *one) for one in each)), None)
+
+
+def _failed_with(run: GradingRun, subject: Subject, item: pytest.Function, design: Design) -> repair.FailedCheck | None:
+    from gradekit.plugin.further_run import FurtherInputs  # imports a solver
+
     test, given = inspect.unwrap(item.obj.hypothesis.inner_test), {**_fixed(item), "submission": subject}
     examples = Examples(test, run.profile, frozenset(given), DEFERRED, begin=subject.forget_calls)
     few = telling([one.row for one in design.planned], repair_work.Limit.FURTHER)
+    subject.begin_check(Share())
     examples.run_all([design.given[place] for place in few], given)
     if examples.failed is None:
         FurtherInputs(subject, run.drawn).run(item.name, item.obj, design, examples, given, FurtherRun())
     if examples.failed is None:
         return None
-    subject.forget_calls()
+    subject.begin_check(Share())
     error = examples.again(examples.failed, submission=subject)
-    is_told = isinstance(error, Failure) and (error.comparison is not None or error.cause.traits & IN_MEMORY)
-    if not is_told or not subject.calls or subject.calls[-1].observation is None:
+    is_told = isinstance(error, Failure) and (error.comparison is not None or error.told.traits & IN_MEMORY)
+    if not is_told or not subject.calls:
         return None
     return _failed_check(item, (error, subject.calls[-1]), examples, examples.failed, given)
 

@@ -22,7 +22,7 @@ MORE_LOADS = 1.1
 class Effort:
     """What so many `runs` did: by line of a loop, the most `turns` of one program in any; how many elements are
     `stored` and `loaded`, how many different ones, and how many are never loaded of a storage that others are loaded
-    of and that is no result; the `storing` lines; by text of a kernel and axis of its grid, the most `programs`. Of
+    of and that is no result; the `storing` lines; by kernel, the compile-time `constants` and grids of its launches. Of
     what atomics add, how much is not counted: each program may add to it. An example `is_wrong` that raises."""
 
     turns: Counter[int] = field(default_factory=Counter)
@@ -34,7 +34,8 @@ class Effort:
     runs: int = 0
     is_wrong: bool = False
     storing: set[int] = field(default_factory=set)
-    programs: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    constants: set[tuple[str, frozenset[tuple[str, int]]]] = field(default_factory=set)
+    grids: set[tuple[str, tuple[int, int, int]]] = field(default_factory=set)
 
     def add(self, program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> None:
         """Adds a run of a program; one that does not come to its end does not count."""
@@ -43,7 +44,9 @@ class Effort:
         self.storing |= {one.line for each in seen.stores.values() for one in each if bool(one.active.any())}
         for launch in program.launches():
             kernel = program.kernels[launch.kernel]
-            self.programs |= Counter({(kernel.name, kernel.ttir, axis): most for axis, most in enumerate(launch.grid)})
+            whole = ((name, value) for name, value in kernel.constants.items() if type(value) is int)
+            self.constants.add((kernel.name, frozenset(whole)))
+            self.grids.add((kernel.name, launch.grid))
         on_host = (one for step in every_step(program.steps) if not isinstance(step, Launch) for one in reads(step))
         shown = {one.storage for one in (*program.results, *program.inputs, *on_host) if isinstance(one, View)}
         ways = seen.loads, seen.stores
@@ -69,9 +72,9 @@ def _together(every: Iterable[Effort]) -> Effort:
 def hides_mistake(each: Sequence[tuple[Effort, Effort]], but: Collection[int]) -> bool:
     """Whether an edit that makes results right only hides the mistake, by what kernels did before it and do after it in
     each of some examples, `but` for these lines, which it changes: a loop has one step at most in each program that had
-    several, a line stores nothing any more, one program is left of several, what is stored nobody loads, or the same
-    elements are stored or loaded once more. Examples that came to no end tell nothing, and how much is done is compared
-    where all have."""
+    several, a line stores nothing any more, tiles have another size, what is stored nobody loads, or the same elements
+    are stored or loaded once more. Examples that came to no end tell nothing, and how much is done is compared where
+    all have."""
     ended = [pair for pair in each if pair[0].runs == pair[1].runs]
     before, after = (_together(pair[place] for pair in ended) for place in (0, 1))
     idle = before.storing - after.storing - {*but}
@@ -83,18 +86,21 @@ def hides_mistake(each: Sequence[tuple[Effort, Effort]], but: Collection[int]) -
     has_new = after.loaded_once > before.loaded_once or after.stored > before.stored
     return (
         any(most > 1 >= after.turns[line] for line, most in turns)
-        or _programs_left_out(before, after)
+        or any(_in_other_tiles(*pair) for pair in ended)
         or after.unread > before.unread
         or stores >= 2 and after.stored >= 2 * after.stored_once
         or loads >= (MORE_LOADS if is_once else 2) and not has_new
     )
 
 
-def _programs_left_out(before: Effort, after: Effort) -> bool:
-    """Whether a kernel of another text, as that of wider tiles is, has one program along an axis where the kernel had
-    several: a grid alone may have been the mistake."""
-    most = Counter[tuple[str, int]]()
-    for (name, _, axis), programs in after.programs.items():
-        most[name, axis] = max(most[name, axis], programs)
-    several = [key for key, programs in before.programs.items() if programs > 1 and key not in after.programs]
-    return any(most[name, axis] == 1 for name, _, axis in several)
+def _in_other_tiles(before: Effort, after: Effort) -> bool:
+    """Whether a kernel has other compile-time constants, and with them another grid: tiles of another size, where a
+    right kernel is right in those that it had. A grid, or a constant, alone may have been the mistake."""
+
+    def is_moved(name: str) -> bool:
+        was, now = ([dict(values) for of, values in one.constants if of == name] for one in (before, after))
+        is_other = [*map(set, was)] == [*map(set, now)] and all(one != other for one in was for other in now)
+        grids = [{grid for of, grid in one.grids if of == name} for one in (before, after)]
+        return is_other and grids[0].isdisjoint(grids[1])
+
+    return any(is_moved(name) for name, _ in before.grids)

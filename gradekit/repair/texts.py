@@ -27,7 +27,7 @@ class Texts:
     `limits` are those of the submission's own process, `numbers` those of the handout's formulas, and `examples` gives
     what is planned for all checks, whether it ran or not: for each from the smallest on. `explained` says
     what rounding, memory or values show to be wrong in a call that failed with a text. `anew` runs a check with a text,
-    whose loops and branches may ask for other examples, and gives what fails.
+    or all, as its loops and branches may ask for other examples, and gives what fails.
     """
 
     submission: Submission
@@ -37,7 +37,7 @@ class Texts:
     numbers: Sequence[str]
     examples: Callable[[], Sequence[Example]]
     explained: Callable[[Failure, Call, Subject], Diagnosis | None]
-    anew: Callable[[Subject], FailedCheck | None] = lambda subject: None
+    anew: Callable[[Subject, bool], FailedCheck | None] = lambda subject, of_all: None
     by_chance: set[str] = field(default_factory=set)  # those that a mend has made right by chance alone
     hidden: dict[tuple[str, str, bool], bool] = field(default_factory=dict)  # whether a mistake is, by the texts
     made_right: dict[tuple[str, str, str], bool] = field(default_factory=dict)  # whether a check is, by the texts

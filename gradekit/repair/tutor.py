@@ -139,18 +139,20 @@ class Tutor:
         return {check.name: known or self._with_numbers(tries, best) or self._told(best, tries)}
 
     def _anew(self, half: Mend) -> Mapping[str, Diagnosis | None]:
-        """What is said of all checks with a mend that all need, where a check that is run anew with it fails."""
+        """What is said of all checks with a mend that all need, where a check that is run anew with it fails; None of
+        two that are told as one, and that nothing else makes right."""
         mending, text = self._mending, half.applied(self._mending.text)
         checks = [check for check, mend in self._said.values() if mend == half]
         with survived("The run of a check with a mend"):
-            if mending.remembered(half) is not None:  # two are told already
+            before, are_two = self._tries(checks[0]), mending.remembered(half) is not None
+            failed = before.wrong_in(text, self._said) or self._texts.anew(self._texts.subject_of(text), are_two)
+            if failed is None:
                 return {}
-            before = self._tries(checks[0])
-            failed = before.wrong_in(text, self._said) or self._texts.anew(self._texts.subject_of(text))
-            if failed is None or (second := mending.on_top(half)) is None:
-                return {}
-            if (alone := self._of_one_alone(failed, before)) is not None:
+            alone = self._of_one_alone(failed, before)
+            if are_two or alone is not None:  # two are right together by chance
                 return {check.name: alone for check in checks}
+            if failed.call.observation is None or (second := mending.on_top(half)) is None:
+                return {}
             tries = MendTries(failed, self._texts, text)
             other = second.found(tries.clues, tries)
             if other is None or LOOK in half.hint + other.hint or other.applied(text) == mending.text:

@@ -2,7 +2,7 @@
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -18,9 +18,9 @@ from tests.tracer.styles import Text
 
 
 def effort(*, turns: int = 3, stored: int = 100, loaded: int = 100, once: int = 100, unread: int = 0, storing: Collection[int] = (30,),
-           programs: Mapping[tuple[str, str, int], int] = {("kernel", "", 1): 3}) -> Effort:  # fmt: skip
+           block: int = 64, programs: int = 3) -> Effort:  # fmt: skip
     of = Effort(Counter({28: turns}), stored, loaded, min(stored, once), min(loaded, once), unread)
-    return replace(of, storing={*storing}, programs=Counter(programs))
+    return replace(of, storing={*storing}, constants={("kernel", frozenset({("BLOCK", block)}))}, grids={("kernel", (programs, 1, 1))})
 
 
 @pytest.mark.parametrize(("after", "hides"), [
@@ -33,9 +33,10 @@ def effort(*, turns: int = 3, stored: int = 100, loaded: int = 100, once: int = 
     (effort(loaded=130, once=130), False),
     (effort(stored=50, loaded=50), False),
     (effort(storing={31}), True),  # and line 30 does no more
-    (effort(programs={("kernel", "wider", 1): 1}), True),
-    (effort(programs={("kernel", "wider", 1): 2}), False),
-    (effort(programs={("kernel", "", 1): 1}), False),  # the grid alone is another one
+    (effort(block=32, programs=6), True),
+    (effort(block=256, programs=1), True),
+    (effort(block=32), False),
+    (effort(programs=1), False),  # the grid alone is another one
 ])
 def test_a_change_after_which_kernels_do_less_in_parts_or_more_than_once_hides_a_mistake(after: Effort, hides: bool) -> None:
     assert hides_mistake([(effort(), after)], ()) is hides

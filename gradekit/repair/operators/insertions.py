@@ -45,9 +45,9 @@ def _stale(site: ChangeSite, loop: Loop) -> Iterator[Change]:
             continue
         news = [(text, place, block[0], True) for place in of if place in made]
         for at, one in enumerate(block[: used_from(name)]):
-            place = target_of(one) if isinstance(one, ast.Assign) else None
+            place = target_of(one)
             pieces = of & site.kernel.names(one.value) if isinstance(one, ast.Assign) and place else ()
-            news += [(re.sub(rf"\b{piece}\b", str(place), text), place, block[at], False) for piece in sorted(pieces)]
+            news += [(re.sub(rf"\b{piece}\b", place, text), place, block[at], False) for piece in sorted(pieces)]
         for new, place, beside, is_first in news:
             there = site.source.of(beside)
             if simple(beside) and "\n" not in there:
