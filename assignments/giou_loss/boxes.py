@@ -47,8 +47,7 @@ def boxes_between(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.G
 @of_four
 def boxes_even(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Boxes with even coordinates up to 126, which every dtype holds."""
-    corner, size = _drawn(40, _pairs(shape), generator), _drawn(23, _pairs(shape), generator) + 1
-    return 2 * torch.cat([corner, corner + size], dim=-1)
+    return _even(shape, generator)
 
 
 @value_kind("boxes_odd")
@@ -88,15 +87,16 @@ def boxes_tiny_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.
 @value_kind("boxes_unit")
 @of_four
 def boxes_unit(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Boxes in parts of an image: those of `boxes_even`, divided by 128."""
-    return boxes_even(shape, dtype, generator) / 128
+    """Boxes in parts of an image, those of `boxes_even` divided by 128; in float32 on a grid of 2**-22."""
+    return (_anywhere if dtype is torch.float32 else _even)(shape, generator) / 128
 
 
 @value_kind("boxes_unit_odd")
 @of_four
 def boxes_unit_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """The same for `boxes_odd`: no side coincides with one of `boxes_unit`."""
-    return boxes_odd(shape, dtype, generator) / 128
+    """Others of these, by half a step or 1/128 beside the grid: no side coincides with one of `boxes_unit`."""
+    _drawn(2, (1,), generator)  # those of one seed are others
+    return boxes_unit(shape, dtype, generator) + (2.0**-23 if dtype is torch.float32 else 2.0**-7)
 
 
 @value_kind("boxes_left")
@@ -156,6 +156,11 @@ def boxes_junk(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gene
 def boxes_none(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Nothing but padding, all of it junk."""
     return _junk(shape, dtype).expand(shape)
+
+
+def _even(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    corner, size = _drawn(40, _pairs(shape), generator), _drawn(23, _pairs(shape), generator) + 1
+    return 2 * torch.cat([corner, corner + size], dim=-1)
 
 
 def _anywhere(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

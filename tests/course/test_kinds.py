@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 import torch
 
-from gradekit.assignment import beside, get
+from gradekit.assignment import beside, discover, get
 from gradekit.inputs import value_kinds
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import FLOATS, Input
@@ -16,6 +16,25 @@ from gradekit.inputs.spec import FLOATS, Input
 beside(get("giou_loss").tests, "boxes")
 sparse = beside(get("spmm").tests, "sparse")
 ragged = beside(get("decode_attention").tests, "lengths")
+
+GRID = 2.0**-20
+
+
+@pytest.mark.parametrize("name", sorted(discover()))
+def test_some_kind_of_each_float_tensor_fills_the_mantissa_and_lies_on_no_coarse_grid(name: str) -> None:
+    """What a kernel rounds to fewer bits, or to steps of a fixed size, shows in some check"""
+    assignment = get(name)
+    for entry in assignment.domain.values():
+        for tensor in (one for one in entry.tensors if "float32" in entry.dtypes.get(one.dtype, (one.dtype,))):
+            kinds = [kind for kind in (*tensor.values, *(row.get(tensor.name, "ones") for row in entry.exact))
+                     if ":" not in kind and kind != "special"]  # fmt: skip
+            values = torch.cat(
+                [Input("float32", (8, 64, 4), (256, 4, 1), 0, kind, 1).tensor().view(-1) for kind in kinds]
+            )
+            values = values[values.isfinite()].double()
+            assert bool((values.frexp().mantissa * 2.0**24 % 2 == 1).any()), f"{tensor.name} has fewer bits"
+            assert bool((values / GRID % 1 != 0).any()), f"{tensor.name} lies on a grid"
+
 
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
@@ -49,14 +68,22 @@ def test_tiny_boxes_have_less_area_than_counts_and_no_side_in_common() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("boxes", "boxes_between"), ("boxes_left", "boxes_left_between"), ("boxes", "boxes_padded"), ("boxes_junk", "boxes_gaps")],
+    [
+        ("boxes", "boxes_between"),
+        ("boxes_left", "boxes_left_between"),
+        ("boxes", "boxes_padded"),
+        ("boxes_junk", "boxes_gaps"),
+    ],
 )
 def test_no_sides_coincide_where_gradients_are_asked_for(one: str, other: str) -> None:
     """In steps of 2**-16 of a box's scale, the sides of one kind are even, and those of the other odd, or as little above
     0 as the dtype can be; what is padding aside"""
     scale = 1 if "left" in one else 2.0 ** (torch.arange(27) // 4 % 8 * 12 // 7).view(3, 9, 1)
     steps, others = boxes_of(one).double() / scale * 2**16, boxes_of(other, seed=1).double() / scale * 2**16
-    real, least = others[..., 3] > 0, torch.finfo(torch.float32).smallest_normal * torch.finfo(torch.float32).eps * 2**16
+    real, least = (
+        others[..., 3] > 0,
+        torch.finfo(torch.float32).smallest_normal * torch.finfo(torch.float32).eps * 2**16,
+    )
     apart = (others % 2 == 1) | (others == least)
     assert bool(real.any()) and bool((steps[real] % 2 == 0).all()) and bool(apart[real].all())
 
@@ -162,7 +189,9 @@ def test_parameters_that_do_not_fit_are_an_error(profile: str) -> None:
 CHECKS = beside(get("dropout").tests, "test_dropout")
 
 
-@pytest.mark.parametrize(("trials", "chance"), [(200, Fraction(1, 2)), (200, Fraction(1, 10)), (60, Fraction(999, 1000))])
+@pytest.mark.parametrize(
+    ("trials", "chance"), [(200, Fraction(1, 2)), (200, Fraction(1, 10)), (60, Fraction(999, 1000))]
+)
 def test_a_count_is_never_likelier_than_its_bound_says(trials, chance):
     weights = [math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)]
     for count in range(trials + 1):
@@ -179,7 +208,8 @@ def test_a_count_that_chance_does_not_explain_is_told(count, trials, chance):
 
 
 @pytest.mark.parametrize(
-    ("count", "trials", "chance"), [(3200, 6000, 0.5), (1, 6000, 1e-7), (6000, 6000, 1.0), (0, 0, 0.5), (20, 6000, 0.001)]
+    ("count", "trials", "chance"),
+    [(3200, 6000, 0.5), (1, 6000, 1e-7), (6000, 6000, 1.0), (0, 0, 0.5), (20, 6000, 0.001)],
 )
 def test_a_count_that_chance_may_bring_is_allowed(count, trials, chance):
     CHECKS.assert_count(count, trials, chance, "It was so")
@@ -207,7 +237,9 @@ def test_it_is_the_product(spmm: Callable[..., torch.Tensor], crow: list[int]) -
 
 
 @pytest.mark.parametrize(("crow", "rows"), [([0, 5, 10**6], 2), ([0, 4, 10**9, 10**9], 3)])
-def test_more_elements_than_there_are_write_nowhere(spmm: Callable[..., torch.Tensor], crow: list[int], rows: int) -> None:
+def test_more_elements_than_there_are_write_nowhere(
+    spmm: Callable[..., torch.Tensor], crow: list[int], rows: int
+) -> None:
     result = spmm(torch.tensor(crow, dtype=torch.int32), COL, VALUES, DENSE)
     assert result.shape == (rows, 2) and result[0].equal((VALUES[:, None] * DENSE[COL]).sum(0)) and not result[1:].any()
 
