@@ -3,7 +3,7 @@
 The tracer writes it beside a program, and the grader reads it to prove things. Its codec is that of gradekit.program.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gradekit.program import Source, View, add_nouns
 
@@ -57,12 +57,14 @@ class Origins:
 
 @dataclass(frozen=True)
 class LaunchedNames:
-    """A launch that was not compiled: terms for its grid, and for arguments that are whole numbers, by name."""
+    """A launch that was not compiled: terms for its grid, and for arguments that are whole numbers, by name; and the
+    `floats` that it is given, whatever they come from."""
 
     kernel: str
     line: int | None
     grid: tuple[int, ...]
     names: tuple[tuple[str, int], ...]
+    floats: tuple[tuple[str, float], ...] = field(default=(), compare=False, repr=False)
 
 
 TO_THE_SYSTEM = frozenset(

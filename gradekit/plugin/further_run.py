@@ -35,7 +35,7 @@ from gradekit.unseen.further import FurtherCall, Purpose, fits
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.host_inputs import HostInputs, beyond_half, far_apart, of_one_memory, one_size_apart, varied
 from gradekit.unseen.kernel_branches import KernelText, kernel_text
-from gradekit.unseen.kernel_inputs import PATH, KernelInputs, looked_up
+from gradekit.unseen.kernel_inputs import PATH, KernelInputs, looked_up, off_by_rounding
 from gradekit.unseen.loaded import at_edges
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes, first_of
 from gradekit.unseen.search import constant_ways
@@ -74,7 +74,7 @@ class FurtherInputs:
         self._keeps = keeps(subject.submission.text)
         self._stretches, self._longest = LongDimensions(checks), LongestCalls(subject, checks)
         self._checks = checks
-        self._first = first_of(checks, lambda check, draws: [kind_of(check, draws), *_far(draws)])
+        self._first = first_of(checks, lambda check, draws: [kind_of(check, draws), *_far(draws), _laid_out(draws)])
         self._paths = dict[str, Path | None]()
         self._shared = dict[str, int]()
 
@@ -142,6 +142,8 @@ class FurtherInputs:
             again = [] if turn else [*repeats, *_listed(found, self._kernels.begun, draws, forms)]
             again += [] if turn else _listed(found, at_edges, draws, forms, self._host.branches.path_of, self._texts_of)
             is_first = not turn and self._host.goes_far
+            is_wide = not turn and self._first.get(_laid_out(draws)) == self._check
+            again += _listed(found, off_by_rounding, draws, forms, self._explore, self._texts_of) if is_wide else []
             again += _listed(found, FloatEdges(self._subject, draws).calls, forms) if is_first else []
             calls += _listed(found, self._kernels.further, draws, forms, self._host.paths)
             yield from self._afforded([*special, *calls, *again], found, name, Limit.ROUNDS - 1 - turn)
@@ -235,8 +237,7 @@ class FurtherInputs:
 
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         forms, work = self._traced(), 0
-        told = bool(self._kernels.few_bits), self._kernels.divides_in_floats
-        for stretch in self._stretches.begun(self._check, draws, forms, *told):
+        for stretch in self._stretches.begun(self._check, draws, forms, bool(self._kernels.few_bits)):
             while work < Limit.FURTHER_WORK and (call := stretch.next()):
                 self._last, self._too_much = 0, False
                 if repr({name: call.call}) not in found.ran:
@@ -313,6 +314,11 @@ def _far(draws: Draws) -> list[tuple[str, bool, str]]:
     """The tensors whose elements may lie far apart, of a check that is about layouts; equal for those of an entry."""
     far = (one.name for one in draws.tensors if one.far and len(dict(draws.layouts)[one.name]) > 1)
     return [(draws.entry.name, draws.upstream, name) for name in far]
+
+
+def _laid_out(draws: Draws) -> tuple[str, bool, bool]:
+    """Equal for checks of an entry whose calls lie in several ways, or for those that do not."""
+    return draws.entry.name, draws.upstream, any(len(ways) > 1 for _, ways in draws.layouts)
 
 
 def _sized(form: TracedForm) -> list[Any]:

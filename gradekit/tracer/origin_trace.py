@@ -492,9 +492,10 @@ class Exploring(Following):
         if len(self.launched) < MOST_LAUNCHES:
             number = self.table.number
             names = tuple((name, number(value)) for name, value in bound.items() if type(value) in (int, TracedSize))
-            line = self.recorder.source()
-            name = str(getattr(jit, "__name__", ""))
-            self.launched.append(LaunchedNames(name, line.line if line else None, tuple(map(number, sizes)), names))
+            floats = tuple((name, float(value)) for name, value in bound.items() if isinstance(value, float))
+            line, name = self.recorder.source(), str(getattr(jit, "__name__", ""))
+            grid_of = tuple(map(number, sizes))
+            self.launched.append(LaunchedNames(name, line.line if line else None, grid_of, names, floats))
 
 
 def bound_arguments(jit: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:

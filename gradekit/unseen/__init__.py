@@ -60,7 +60,8 @@ class Limit:
 
     # the dimensions beside a long one: with short ones, a program often has many elements of the long one
     OTHERS, MANY_DIMENSIONS = (2, 130), 3  # where there are so many, they are short, and the outermost is 1
-    BETWEEN = 37, range(1773, LONG_ELEMENTS // 37, 1773)  # several rows of tiles; lengths of many numbers of tiles
+    # where whole numbers that are made of floats may be off: few programs; several rows of many numbers of tiles
+    ROUNDED = (3, range(2, 256)), (37, range(1773, LONG_ELEMENTS // 37, 1773))
     BESIDE: tuple[int | None, ...] = (2, 129, None)  # short, with half of a tile beyond them, as long as they may be
     LONGEST = 16  # of one check, with the sizes of calls that took other paths
     SHORT = (259, 67)

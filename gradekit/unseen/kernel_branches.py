@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,6 +47,8 @@ _NEAR = frozenset({*MOVED, "arith.extf", "arith.truncf", "arith.addf", "arith.su
 """Operations that leave a constant's distance from another value as it is."""
 
 _MOVED = frozenset({*MOVED, "arith.extf", "arith.truncf", "arith.extsi"})
+
+_WHOLE_AGAIN = ("arith.fptosi", "arith.fptoui")
 
 _ADDED = frozenset({"arith.addf", "tt.reduce", "tt.histogram"})
 _WHOLE = _ADDED | _MOVED | CONTROL | {"arith.constant", "arith.select", "arith.sitofp", "arith.uitofp", "arith.subf"}
@@ -149,10 +152,13 @@ class KernelText:
         return any(self._is_at_constant(one, depth - 1) for one in op.operands)
 
     @functools.cached_property
-    def divides_in_floats(self) -> bool:
-        """Whether whole numbers of sizes become floats, and these whole numbers again."""
-        behind = (self.computed_from(op.operands) for op in self.ops if op.name in ("arith.fptosi", "arith.fptoui"))
-        return any(one & {"arith.sitofp", "arith.uitofp"} and one.isdisjoint(LOADS | ATOMICS) for one in behind)
+    def rounded(self) -> dict[int, frozenset[str]]:
+        """The operations, by number, that make whole numbers of floats that were made of whole numbers of sizes, with
+        the names of all that these come from."""
+        each = {op.number: self.flow.behind(op.operands) for op in self.ops if op.name in _WHOLE_AGAIN}
+        behind = {number: {op.name for op in self.flow.makers(names)} for number, names in each.items()}
+        is_of_sizes = lambda one: one & {"arith.sitofp", "arith.uitofp"} and one.isdisjoint(LOADS | ATOMICS)
+        return {number: names for number, names in each.items() if is_of_sizes(behind[number])}
 
     def _bits(self, op: Op) -> int:
         """With how few bits the numbers of an operation have to do; 0 where these are many."""
@@ -160,7 +166,7 @@ class KernelText:
         is_narrowed = op.name in ("arith.sitofp", "arith.uitofp") and result in ("f16", "bf16")
         adds = op.attributes.get("kind") == "fadd"
         counts = adds and result in ("f16", "bf16") or (adds or op.name == "tt.store") and self._counts(op, adds)
-        if counts or op.name in ("arith.fptosi", "arith.fptoui") or is_narrowed and op.operand_types[0].element != "i1":
+        if counts or op.name in _WHOLE_AGAIN or is_narrowed and op.operand_types[0].element != "i1":
             floats = op.operand_types[1] if counts else op.result_types[0] if is_narrowed else op.operand_types[0]
             return 1 - round(math.log2(torch.finfo(dtype_of(floats)).eps))
         if op.name == "arith.shli" and self.computed_from(op.operands[:1]) & {"tt.histogram", "tt.reduce"}:
@@ -260,8 +266,10 @@ class _FormulaWalk(Walk):
     def __init__(self, text: KernelText) -> None:
         self.met: dict[int, list[Value]] = {}
         self.loops: dict[str, list[Value]] = {}
+        self.floats = frozenset().union(*text.rounded.values())
         entry = text.module.entry
-        arguments = [_argument(*one) for one in zip(entry.argument_names, entry.argument_types, strict=True)]
+        named = zip(entry.argument_names, entry.argument_types, strict=True)
+        arguments = [_argument(*one, bool(text.rounded)) for one in named]
         grid = [var(f"grid {axis}", 0) for axis in AXES]
         try:
             super().__init__(text.module, text.path, arguments, grid, (), _ByRanges())
@@ -290,17 +298,22 @@ class _FormulaWalk(Walk):
             return [var(f"loaded {kind} {op.number}")]
         if op.name in LOADS | STORES | ATOMICS:
             return [self.unknown(type) for type in op.result_types]
+        if op.name in OF_FLOATS and not self.floats.isdisjoint((*op.operands, *op.results)):
+            element, operands = op.result_types[0].element, [*map(self.get, op.operands)]
+            number = [op.attributes.get("value")] if op.name == "arith.constant" else []
+            if all(isinstance(one, Term) for one in operands) and (element in FLOAT or not number):
+                return [of_atom(Atom("real", (op.name, element, *operands, *number)))]
         found = super()._results(op)
         large = (isinstance(value, Term) and len(value.parts) > Limit.PARTS for value in found)
         return [self.unknown(type) for type in op.result_types] if any(large) else found
 
 
-def _argument(name: str, type: Any) -> Value:
+def _argument(name: str, type: Any, of_floats: bool) -> Value:
     if type.pointee is not None:
         return SymbolicPointer(0, ZERO, 1)
     if type.element == "i1":
         return free(name)
-    return var(f"argument {name}") if type.element[0] == "i" else OTHER
+    return var(f"argument {name}") if type.element[0] == "i" or of_floats else OTHER
 
 
 formulas = functools.lru_cache(maxsize=64)(_FormulaWalk)
@@ -310,18 +323,20 @@ formulas = functools.lru_cache(maxsize=64)(_FormulaWalk)
 @dataclass(frozen=True)
 class Place:
     """Where in a launch values are asked for: the ids of one `program` or of several, the first or the `last_lane` of
-    tiles and the first or the `last_turn` of loops (None: what differs among them has no value). `grid` has three
-    sizes, `names` the whole numbers that the kernel gets, `before` how many programs have been there, `loaded` what
-    loads give, by the dtype: of elements that ascend, `apart` in memory, the steps from each to the next, from 0 on."""
+    tiles, or one for each program, and the first or the `last_turn` of loops (None: what differs among them has no
+    value). `grid` has three sizes, `names` the whole numbers that the kernel gets, `before` how many programs have been
+    there, `loaded` what loads give, by the dtype: of elements that ascend, `apart` in memory, the steps from each to
+    the next, from 0 on. Where it `is_exact`, floats on the way to whole numbers are not rounded."""
 
     grid: Sequence[Numbers | None]
     names: Mapping[str, Numbers | None]
     program: Sequence[Any]
-    last_lane: bool | None = None
+    last_lane: bool | torch.Tensor | None = None
     last_turn: bool | None = None
     before: Any = None
     loaded: Mapping[str, Any] = field(default_factory=dict)
     apart: int = 0
+    is_exact: bool = False
     known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)  # at all corners of a launch
 
     def operands(self, text: KernelText, number: int, first: int, end: int | None = None) -> list[Any]:
@@ -348,6 +363,13 @@ class _Worked(Evaluation):
             known[key] = self._atom(atom)
         return known[key]
 
+    def _atom(self, atom: Atom) -> Any:
+        if atom.op != "real":
+            return super()._atom(atom)
+        name, element, *operands = atom.args
+        worked = (self.term(one) if isinstance(one, Term) else one for one in operands)
+        return _of_floats(name, element, self.place.is_exact, *worked)
+
     def value(self, value: Value) -> Any:
         value = value.offset if isinstance(value, SymbolicPointer) else value
         try:
@@ -373,7 +395,8 @@ class _Worked(Evaluation):
         if atom.op == "var" and kind == "loaded":
             return self._loaded(*which.split())
         if kind.startswith("@") and place.last_lane is not None:
-            return int(kind.partition("/")[2]) - 1 if place.last_lane else 0
+            lane = place.last_lane if isinstance(place.last_lane, torch.Tensor) else -int(place.last_lane)
+            return lane % int(kind.partition("/")[2])
         if atom.op == "var" and kind == "turn" and place.last_turn is not None:
             loop = formulas(self.text).loops.get(atom.key, (OTHER,) * 3)  # a `while` ends where no size tells
             count = turns(*map(self.value, loop)) if place.last_turn else 1
@@ -387,6 +410,26 @@ class _Worked(Evaluation):
         is_first = self.text.computed_from(pointer).isdisjoint(LOADS)  # and not what is read where these say
         at = self.value(formulas(self.text).met[int(number)][0]) if is_first else None
         return None if at is None else at // self.place.apart * found
+
+
+OF_FLOATS: dict[str, Callable[..., torch.Tensor]] = {
+    **dict.fromkeys(("arith.constant", "arith.sitofp", "arith.uitofp", "arith.extf", "arith.truncf"), torch.clone),
+    **dict.fromkeys(_WHOLE_AGAIN, torch.trunc), "math.floor": torch.floor, "math.ceil": torch.ceil,
+    "arith.negf": torch.neg, "arith.addf": torch.add, "arith.subf": torch.sub, "arith.mulf": torch.mul,
+    "arith.divf": torch.div, "tt.precise_divf": torch.div,
+}  # fmt: skip
+"""What is followed of floats between whole numbers, by the operation's name."""
+
+
+def _of_floats(name: str, element: str, is_exact: bool, *operands: Any) -> torch.Tensor:
+    """What an operation gives; where it `is_exact`, in float64, of which what is all but a whole number is one."""
+    is_whole = name in _WHOLE_AGAIN
+    dtype = torch.float64 if is_exact else FLOAT.get(element, torch.float64)
+    values = [torch.as_tensor(one, dtype=dtype) for one in operands]
+    if is_exact and (is_whole or name in ("math.floor", "math.ceil")):
+        values = [torch.where((one - one.round()).abs() < one.abs() * 2.0**-40, one.round(), one) for one in values]
+    found = OF_FLOATS[name](*values)
+    return found.long() if is_whole else found
 
 
 @functools.lru_cache(1 << 12)
@@ -449,6 +492,20 @@ def _decides(text: KernelText, op: Op, place: Place) -> Any:
         return both[0] <= both[1] if both and None not in both else None
     first = 0 if op.name in ("arith.select", "scf.if", "cf.cond_br") else len(op.operands)
     return next(iter(place.operands(text, op.number, first, first + 1)), None)
+
+
+def off_line(text: KernelText, grid: Sequence[int], names: Mapping[str, Any]) -> int | None:
+    """The line of an operation that gives some program of a launch another whole number than without rounding."""
+    ids = torch.arange(min(math.prod(grid), Limit.RANGE))
+    program = (ids % grid[0], ids // grid[0] % grid[1], ids // grid[0] // grid[1])
+    lanes: tuple[Any, ...] = (False, True, torch.randperm(len(ids), generator=torch.Generator().manual_seed(1)))
+    for number, lane, turn in itertools.product(text.rounded, lanes, (False, True)):
+        place = Place(grid, names, program, lane, turn)
+        exactly = replace(place, is_exact=True, known={})
+        usual, exact = (next(iter(one.operands(text, number, 1, 2)), None) for one in (place, exactly))
+        if usual is not None and exact is not None and bool((torch.as_tensor(usual) != exact).any()):
+            return line_of(text.ops[number].location, text.path)
+    return None
 
 
 def edges(text: KernelText, number: int, place: Place, among: torch.Tensor) -> list[int]:

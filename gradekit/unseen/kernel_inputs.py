@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,9 +19,16 @@ from gradekit.inputs.value_kinds import WHOLE as OF_NUMBERS
 from gradekit.program import Kernel
 from gradekit.unseen import Limit
 from gradekit.unseen.further import Decision, FurtherCall, Purpose, fits, made, plain_values, rank_of, values_of
-from gradekit.unseen.host_branches import Path, TracedForm
-from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
-from gradekit.unseen.long_dimensions import accesses
+from gradekit.unseen.host_branches import Explore, Path, TracedForm
+from gradekit.unseen.kernel_branches import (
+    KernelBranch,
+    KernelText,
+    dtype_groups,
+    kernel_text,
+    numbers_in,
+    off_line,
+)
+from gradekit.unseen.long_dimensions import accesses, stretched
 from gradekit.unseen.scope import ROUGH, CallScope, sizes_alone
 from gradekit.unseen.search import Calls, ConstantWay, Missing, Search
 
@@ -98,7 +105,7 @@ class KernelInputs:
     @property
     def divides_in_floats(self) -> bool:
         """Whether a kernel does so with sizes, which is right for some of them alone."""
-        return any(text.divides_in_floats for text in self._texts.values())
+        return any(bool(text.rounded) for text in self._texts.values())
 
     @functools.cached_property
     def _numbers(self) -> tuple[int, ...]:
@@ -217,6 +224,39 @@ def _in_each_kind(
     for turn in range(max((len(options) for _, options in draws.values), default=1) if sizes else 0):
         call = made(draws, form, sizes[0], turn, draws.in_turn(turn, "values "))
         yield FurtherCall(call, one.says(), one.line, Purpose.BESIDE)
+
+
+def off_by_rounding(
+    draws: Draws, forms: Sequence[TracedForm], explore: Explore, texts_of: Callable[[TracedForm], Sequence[KernelText]]
+) -> Iterator[FurtherCall]:
+    """Calls at whose sizes a program makes another whole number of floats than without rounding: for each dimension the
+    first, in each layout in turn."""
+    mine = [form for form in forms if fits(draws, form) and form.elements]
+    texts = {text.name: text for form in mine for text in texts_of(form) if text.rounded}
+    scope = CallScope(sizes_alone(draws), rank_of(draws, mine[0]) if mine else 0, True, Limit.FAR)
+    for name in scope.sizes if texts else ():
+        beside = ((scope.near(few), lengths) for few, lengths in Limit.ROUNDED)
+        derived = dict.fromkeys(draws.derive, 2)
+        each = filter(scope.has, (others | {name: n} for others, lengths in beside for n in lengths))
+        forms_of = ((sizes, stretched(draws, mine[0], derived | sizes, False)) for sizes in each)
+        found = ((sizes, _rounded_at(form, explore, texts)) for sizes, form in forms_of)
+        sizes, line = next((one for one in found if one[1]), ({}, None))
+        for turn in range(max((len(ways) for _, ways in draws.layouts), default=1) if line else 0):
+            call = made(draws, mine[0], sizes, turn, draws.in_turn(turn, "layout "))
+            why = f"{name} is {sizes[name]:,}, where rounding makes another whole number of a float"
+            yield FurtherCall(call, why, line, Purpose.BESIDE)
+
+
+def _rounded_at(form: TracedForm, explore: Explore, texts: Mapping[str, KernelText]) -> int | None:
+    """The line of the first operation of these kernels that rounds so in a call."""
+    if (explored := explore(form)) is None:
+        return None
+    known = Calls(Path(form, explored, ()), form.leaves, 1).launches
+    for one, (_, grid, names) in zip(explored.launches, known, strict=True):
+        text = texts.get(one.kernel) if None not in grid else None
+        if text is not None and (line := off_line(text, grid, {**names, **dict(one.floats)})):
+            return line
+    return None
 
 
 # --- numbers that a submission makes special: around its constants, of one sign, far from zero ------------------------

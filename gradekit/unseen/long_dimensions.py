@@ -63,11 +63,8 @@ class LongDimensions:
     def _first(self) -> dict[Hashable, str]:
         return first_of(self.checks, _keys)
 
-    def begun(
-        self, check: str, draws: Draws, forms: Sequence[TracedForm], few_bits: bool = False, in_floats: bool = False
-    ) -> Iterator[Stretch]:
-        """A check's calls, of kernels that may count in `few_bits`, or divide sizes `in_floats`, right for some
-        quotients alone; each must run before the next is asked for."""
+    def begun(self, check: str, draws: Draws, forms: Sequence[TracedForm], few_bits: bool = False) -> Iterator[Stretch]:
+        """A check's calls, of kernels that may count in `few_bits`; each must run before the next is asked for."""
         mine = [one for one in forms if fits(draws, one) and one.elements]
         if not mine:
             return
@@ -84,8 +81,6 @@ class LongDimensions:
                     yield Stretch(draws, form, far, name, other, Limit.LENGTHS[-1:], far.most, dict(chosen))
                 for turn in (0, -1):
                     yield Stretch(draws, form, far, name, other, (), far.most, layouts_like(draws, form, turn))
-            if in_floats and self._is_first(check, draws, name, "in floats"):
-                yield Stretch(draws, form, scope, name, Limit.BETWEEN[0], Limit.BETWEEN[1])
             yield from self._usual(check, draws, form, scope, name)
 
     def quotients(self, check: str, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[Call]:
@@ -126,7 +121,7 @@ def _keys(check: str, draws: Draws) -> Iterator[Hashable]:
     """What a check stretches where no check before it does."""
     for name in CallScope(draws, _rank(draws)).sizes:
         kinds = draws.values, draws.layouts, _about(check, draws)
-        for what in (None, "in floats", kinds, _told_apart(check, draws), *_choices(draws)):
+        for what in (None, kinds, _told_apart(check, draws), *_choices(draws)):
             yield draws.entry.name, draws.upstream, name, what
 
 
@@ -341,9 +336,7 @@ class PromisedSizes:
     def _first(self) -> dict[Hashable, str]:
         return first_of(self.checks, lambda check, draws: [*_of_ranks(draws).values(), *_laid_out(draws)])
 
-    def calls(
-        self, check: str, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]
-    ) -> Iterator[LongCall]:
+    def calls(self, check: str, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> Iterator[LongCall]:
         """One for each dimension of a check's calls, if it is the first; then one on each of these `paths`."""
         form = next((one for one in forms if _is_apart(draws, one)), None)
         if form is None:

@@ -13,7 +13,7 @@ from gradekit.engine.branch_coverage import CLAMP, FALSE, TRUE, WHOLE, watched
 from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import Affine
 from gradekit.findings import Check, Outcome
-from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, dtype_groups, edges, goes
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, dtype_groups, edges, goes, off_line
 from gradekit.unseen.search import constant_ways
 from tests.graded import graded
 from tests.unseen.submissions import vector_add
@@ -25,8 +25,13 @@ def test_a_value_is_worked_out_once_however_often_an_unrolled_loop_uses_it() -> 
     values = ["%n", *(f"%v{turn}" for turn in range(DOUBLED))]
     sums = [f"    {after} = arith.addi {before}, {before} : i64" for before, after in itertools.pairwise(values)]
     lines = [
-        "module {", '  tt.func public @k(%n: i64 loc("n"(#loc))) {', *sums,
-        f"    %decided = arith.cmpi eq, {values[-1]}, %n : i64", "    tt.return", "  }", "}",
+        "module {",
+        '  tt.func public @k(%n: i64 loc("n"(#loc))) {',
+        *sums,
+        f"    %decided = arith.cmpi eq, {values[-1]}, %n : i64",
+        "    tt.return",
+        "  }",
+        "}",
     ]
     text = KernelText("k", "\n".join(lines), "s.py")
     (number,) = [op.number for op in text.ops if op.name == "arith.cmpi"]
@@ -100,6 +105,24 @@ def test_lengths_between_two_loaded_numbers_at_which_a_comparison_changes_are_on
 # --- dtypes that a kernel treats alike, so that one of them is tried for all ------------------------------------------
 
 
+RECIPROCAL = """  tt.func public @f(%p: !tt.ptr<i32>, %part: f32 loc("part"(#loc))) {
+    %0 = tt.get_program_id y : i32
+    %1 = arith.sitofp %0 : i32 to f32
+    %2 = arith.mulf %1, %part : f32
+    %3 = arith.fptosi %2 : f32 to i32 loc("submission.py":3:1)
+    tt.store %p, %3 : !tt.ptr<i32>
+    tt.return
+  }"""
+
+
+def test_the_sizes_at_which_rounding_makes_another_whole_number_of_a_float_follow_from_the_kernel() -> None:
+    text = text_of(RECIPROCAL)
+    found = [size for size in range(1, 64) if off_line(text, (1, 2 * size, 1), {"part": 1 / size}) == 3]
+    assert found == [41, 47, 55, 61]
+    in_float32 = torch.tensor(1.0) / torch.tensor(found)  # as a card computes it
+    assert ((torch.tensor(found) * in_float32).int() == 0).all()
+
+
 def text_of(body: str) -> KernelText:
     return KernelText("f", f"module {{\n{body}\n}}\n", "submission.py")
 
@@ -141,7 +164,9 @@ def ways_of(name: str, *operands: list[float] | Affine | int, **attributes: Any)
     tensors: list[Any] = [torch.tensor(one) if isinstance(one, list) else one for one in operands]
     context = SimpleNamespace(ways={}, launch=0)
     frame: Any = SimpleNamespace(
-        context=context, tensor=lambda op, place: tensors[place], operand=lambda op, place: tensors[place],
+        context=context,
+        tensor=lambda op, place: tensors[place],
+        operand=lambda op, place: tensors[place],
     )
     watched(op, lambda frame: 0)(frame)
     return int(context.ways.get((0, 3), 0))
@@ -174,7 +199,14 @@ def test_of_a_clamp_is_noted_on_which_side_values_lay() -> None:
 def checked(folder: Path, kernel: str) -> Check:
     """A check of vector_add whose kernel is given its length as a constant."""
     text = vector_add(kernel=kernel).replace("n, BLOCK: tl.constexpr", "n, N: tl.constexpr, BLOCK: tl.constexpr")
-    (check,) = graded("vector_add", text.replace("out, n, BLOCK=256", "out, n, N=n, BLOCK=256"), folder, keyword="contiguous_float32", shrink=False, diagnose=False).checks
+    (check,) = graded(
+        "vector_add",
+        text.replace("out, n, BLOCK=256", "out, n, N=n, BLOCK=256"),
+        folder,
+        keyword="contiguous_float32",
+        shrink=False,
+        diagnose=False,
+    ).checks
     return check
 
 
@@ -202,6 +234,13 @@ WRAPPED = "x = tl.load(x_ptr + (tl.program_id(0) {}) * BLOCK + tl.arange(0, BLOC
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("wrapped", ["% 1500", "& 2047"])
 def test_an_index_that_is_taken_modulo_a_number_reaches_it(wrapped: str, tmp_path: Path) -> None:
-    (check,) = graded("vector_add", vector_add(kernel=WRAPPED.format(wrapped)), tmp_path, keyword="contiguous_float32", shrink=False, diagnose=False).checks
+    (check,) = graded(
+        "vector_add",
+        vector_add(kernel=WRAPPED.format(wrapped)),
+        tmp_path,
+        keyword="contiguous_float32",
+        shrink=False,
+        diagnose=False,
+    ).checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     assert check.counterexample["origin"].startswith("N is ")
