@@ -10,7 +10,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -23,9 +23,13 @@ _BITS = 31  # bits that must have been filled downwards for the number after it 
 
 
 class Table:
-    """Terms, each once, and the comparisons that host code made, in order; see gradekit.origins."""
+    """Terms, each once, and the comparisons that host code made, in order; see gradekit.origins. The `current` one is
+    that of the call that is traced now, made last."""
+
+    current: ClassVar[Table]
 
     def __init__(self, path: str) -> None:
+        Table.current = self
         self.path = path
         self.terms: dict[tuple[str | int, ...], int] = {}
         self.conditions: dict[Condition, None] = {}
@@ -47,7 +51,7 @@ class Table:
         """A number that was computed from sizes in a way that is not recorded, as one of which that is known."""
         if type(value) is int:
             return self.opaque(value)
-        return SizeFloat.made(value, self) if type(value) is float else value
+        return SizeFloat.made(value) if type(value) is float else value
 
     def noting(self, function: Callable[..., Any], always: bool = False) -> Callable[..., Any]:
         """The function, whose results are opaque; those of a size alone, unless `always`."""
@@ -82,17 +86,28 @@ class Table:
 
 
 class TracedSize(int):
-    """An int with its `term`'s number in a `table`."""
+    """An int with its `term`'s number in the current `table`: one that an earlier call has left, in a cache say, is
+    opaque there."""
 
-    table: Table
-    term: int
+    _known: tuple[Table, int]
 
     @classmethod
     def made(cls, value: int, table: Table, term: int) -> TracedSize:
         """`value` as a size that remembers."""
         made = int.__new__(cls, value)
-        made.table, made.term = table, term
+        made._known = table, term
         return made
+
+    @property
+    def table(self) -> Table:
+        """The current one."""
+        return Table.current
+
+    @property
+    def term(self) -> int:
+        """The number of its term there."""
+        table, term = self._known
+        return term if table is Table.current else Table.current.number(Table.current.opaque(int(self)))
 
     def __reduce__(self) -> Any:
         return int, (int(self),)
@@ -121,7 +136,7 @@ class TracedSize(int):
         if type(other) is int and 0 < other <= 4 and modulus is None:
             return self if other == 1 else self * self ** (other - 1)
         if type(other) is float:
-            return SizeFloat.made(int.__float__(self) ** other, self.table)
+            return SizeFloat.made(int.__float__(self) ** other)
         return self.table.made(int.__pow__(self, other, modulus))
 
     def __divmod__(self, other: Any) -> Any:
@@ -132,11 +147,11 @@ class TracedSize(int):
 
     def __truediv__(self, other: Any) -> Any:
         value = int.__truediv__(self, other)
-        return _quotient(value, self, other, self.table) if _is_int(other) else value
+        return _quotient(value, self, other) if _is_int(other) else value
 
     def __rtruediv__(self, other: Any) -> Any:
         value = int.__rtruediv__(self, other)
-        return _quotient(value, other, self, self.table) if _is_int(other) else value
+        return _quotient(value, other, self) if _is_int(other) else value
 
     def __rshift__(self, other: Any) -> Any:
         return _shifted(self, "//", other, int.__rshift__(self, other))
@@ -284,14 +299,15 @@ class SizeFloat(float):
     """A float computed from sizes in a way that is not recorded: what host code decides by it depends on something
     opaque, as a whole number does that it is rounded to."""
 
-    table: Table
-
     @classmethod
-    def made(cls, value: float, table: Table) -> SizeFloat:
-        """`value`, which was computed from sizes of `table`."""
-        made = float.__new__(cls, value)
-        made.table = table
-        return made
+    def made(cls, value: float) -> SizeFloat:
+        """`value`, which was computed from sizes."""
+        return float.__new__(cls, value)
+
+    @property
+    def table(self) -> Table:
+        """The current one."""
+        return Table.current
 
 
 class SizeQuotient(SizeFloat):
@@ -309,8 +325,8 @@ class SizeQuotient(SizeFloat):
         return exact if int(exact) == float.__floor__(self) else float.__floor__(self)
 
 
-def _quotient(value: float, a: Any, b: Any, table: Table) -> Any:
-    made = SizeQuotient.made(value, table)
+def _quotient(value: float, a: Any, b: Any) -> Any:
+    made = SizeQuotient.made(value)
     made.a, made.b = a, b  # type: ignore[attr-defined]
     return made
 

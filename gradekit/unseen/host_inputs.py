@@ -217,7 +217,9 @@ def one_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
 def of_one_memory(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
     """Calls in which two tensors of a kind are one, or views of one memory: at another offset, or with other steps
     along one dimension, also where the last two dimensions are exchanged; of tensors that nothing writes."""
-    kinds = [(one.dtype, len(one.shape), one.name) for one in draws.tensors if not (one.written or one.range)]
+    hang_together = {name for names, options in draws.values for name in names.split() if "{seed}" in f"{options}"}
+    free = [one for one in draws.tensors if not (one.written or one.range or one.name in hang_together)]
+    kinds = [(one.dtype, len(one.shape), one.name) for one in free]
     pairs = [f"{a[2]} {b[2]}" for a, b in itertools.combinations(kinds, 2) if a[:2] == b[:2]]
     asked = {*draws.aliases, *([] if draws.upstream else {*pairs} - {*draws.entry.aliases})}
     rank, are_views = max(draws.ranks, default=0), any(len(ways) > 1 for _, ways in draws.layouts)

@@ -41,6 +41,14 @@ def test_a_size_is_an_int_to_whoever_asks_what_ints_are_asked():
     assert type(plain(size)) is int and type(plain((size, [size]))[1][0]) is int
 
 
+def test_a_size_that_an_earlier_call_has_left_is_a_number_of_unknown_origin_in_another():
+    left, later = _table().size(37, "size", 0, 0), _table()
+    together = left + later.size(40, "size", 0, 1)
+    operation, *terms = later.term(together.term)
+    assert (operation, [later.term(one) for one in terms]) == ("+", [("opaque", 37), ("size", 0, 1)])
+    assert left < 100 and [later.term(one.left) for one in later.conditions] == [("opaque", 37)]
+
+
 def _power_of_two(n):
     """As triton.next_power_of_2 has it."""
     n -= 1

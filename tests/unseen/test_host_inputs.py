@@ -8,16 +8,17 @@ import torch
 from gradekit.assignment import get
 from gradekit.findings import Cause, Check, Outcome
 from gradekit.inputs.calls import calls, domain_of, draws_of
+from gradekit.inputs.layouts import row_major
 from gradekit.judge.failure import Failure
 from gradekit.plugin import further_run
 from gradekit.plugin.profiles import Limit
-from gradekit.program import View
+from gradekit.program import Scalar, View
 from gradekit.prove.host_terms import described, leaves_in, polynomials, variable
 from gradekit.prove.value_of import Evaluation, Undefined
 from gradekit.subject.runs import Case, Observation, Runs
 from gradekit.unseen.further import FurtherCall
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.host_inputs import HostInputs, one_apart, one_size_apart
+from gradekit.unseen.host_inputs import HostInputs, of_one_memory, one_apart, one_size_apart
 from tests.graded import graded
 from tests.unseen.submissions import HOST_LINE, vector_add
 
@@ -68,6 +69,17 @@ def test_each_tensor_alone_is_contiguous_and_alone_is_not_in_sizes_whose_strides
     each = {tuple((n == place) is alone for n in range(3)) for place in range(3) for alone in (True, False)}
     assert {tuple(one.is_contiguous for one in call) for call in made} == each
     assert all(size > 1 for call in made for one in call for size in one.shape)
+
+
+@pytest.mark.parametrize(("kind", "share"), [("normal", True), ("cut:{S}:{seed}:{own}", False)])
+def test_tensors_whose_values_hang_together_with_those_of_others_do_not_share_memory(kind: str, share: bool) -> None:
+    caches = {name: [kind] for name in ("k_cache", "v_cache")}
+    draws = draws_of(calls(domain_of(get("decode_attention").tests)["decode_attention"], values={"q": ["normal"], "lengths": ["full:1"], **caches}))
+    assert draws is not None
+    shapes = [(1, 1, 16), (1, 1, 8, 16), (1, 1, 8, 16), (1,)]
+    views = (View(n, "float32" if n < 3 else "int32", shape, row_major(shape)) for n, shape in enumerate(shapes))
+    whys = {call.why for call in of_one_memory(draws, TracedForm("", "decode_attention", (*views, Scalar(0.5))))}
+    assert whys == ({"k_cache and v_cache share memory"} if share else set())
 
 
 def test_what_stays_unseen_is_named(tmp_path: Path) -> None:
