@@ -337,8 +337,11 @@ def in_one_memory(
     return replace(seen, inputs=tuple(inputs)), [answers[reference.place] for reference in expected]
 
 
-def assert_called(calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way, turn: int = 0) -> None:
-    """Raise Failure unless the call of `seen`, made in this way in its `turn`, gives what is `expected` of it."""
+def assert_called(
+    calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way, turn: int = 0
+) -> tuple[Observation, list[Reference]]:
+    """The call of `seen`, made in this way in its `turn`, with what is `expected` of it: what it gives, or it is a
+    Failure."""
     says = f"{way.says}, the {'gradient' if seen.wanted else 'result'} must be the same"
     try:
         made = calls.in_way(seen, way.name, way.wanted, turn)
@@ -352,6 +355,7 @@ def assert_called(calls: Subject, seen: Observation, expected: Sequence[Referenc
     elif seen.wanted:
         wanted = [expected[seen.wanted.index(position)] for position in way.wanted]
     assert_same(made, wanted, Cause.BROKEN_RELATION, says)
+    return made, wanted
 
 
 def assert_scales(calls: Subject, seen: Observation, expected: Sequence[Reference]) -> bool:

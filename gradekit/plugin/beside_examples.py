@@ -186,6 +186,9 @@ def _once(show: Callable[..., Iterable[Any]], call: ExactCall, *asked: Any) -> l
     return found
 
 
+LONG = 20  # times the work that exact arithmetic may take, of calls that no shorter one stands for
+
+
 def _tried(subject: Subject, examples: Sequence[Example], is_new: bool) -> list[Outcome]:
     """What exact arithmetic shows of each result of the call that these are examples of; where its formula `is_new`,
     also for the values that the domain names, and at its borders."""
@@ -212,7 +215,7 @@ def _tried(subject: Subject, examples: Sequence[Example], is_new: bool) -> list[
     found = []
     for option in _options(seen.program):
         is_long = _largest(seen) > Limit.FAR_ELEMENTS  # of no shorter call: few values, of many elements
-        mine = replace(call, option=option, work=(20 if is_long else 1) * call.work)
+        mine = replace(call, option=option, work=(LONG if is_long else 1) * call.work)
         rows = [{}, *([] if is_long else [*named, *rounded]), *_all_far(names, call.specs)]
         found += [_on_values(seen, mine, row, number) for number, row in enumerate(rows)]
     for large, far, kind in ((longest, names, "sunk"), (tallest, [], "sunk_rows")):
@@ -528,7 +531,7 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
 def _assert_right_in_part(subject: Subject, entry: EntryDomain, right: RightResults) -> None:
     """Asks for some of the gradients alone, in the calls with the longest dimensions and with the most programs of each
     kernel, each way of their flags, and in a small one of each dtype, where these launch then what they do not for all.
-    Raises Failure where they are others."""
+    Raises Failure where they are others, in exact arithmetic too."""
     names, largest = [argument.name for argument in entry.arguments], dict[Hashable, Example]()
     longest = dict[Hashable, int]()
     for pair in sorted((pair for pair in right.pairs if pair[0].wanted and pair[0].entry == entry.name), key=_size):
@@ -542,7 +545,16 @@ def _assert_right_in_part(subject: Subject, entry: EntryDomain, right: RightResu
     for seen, expected in {id(pair): pair for pair in largest.values()}.values():
         for way in related.ways_of(seen, names):
             if not way.name and _does_more(subject, seen, way.wanted):
-                related.assert_called(subject, seen, expected, way)
+                _assert_right_alone(subject, *related.assert_called(subject, seen, expected, way))
+
+
+def _assert_right_alone(subject: Subject, seen: Observation, expected: Sequence[Reference]) -> None:
+    """Raises Failure where a call with some of the gradients is wrong in exact arithmetic: of long sums nothing else
+    tells what is left out."""
+    call = _exact_call(subject, seen, expected)
+    outcomes = [] if isinstance(call, str) else _on_values(seen, replace(call, work=LONG * call.work), {}, 0)
+    for failure in (one for one in outcomes if isinstance(one, Failure)):
+        raise _with_its_call(failure, subject, seen)
 
 
 def _programs(program: Program) -> list[tuple[str, int]]:

@@ -144,7 +144,9 @@ class Candidates(Calls):
             places = places[column[places] <= Limit.LARGER * max(int(column[first]), Limit.USUAL)]
         product, elements = self._sizes(places).prod(dim=0), self.elements[places]
         most = max(float(self._sizes(torch.tensor([first])).prod()), Limit.LARGER_PRODUCT)
-        largest = ((product <= most) * (product + elements / (elements.max() + 1))).argmax()
+        large = torch.where(product <= most, product + elements / (elements.max() + 1), 0)
+        odd = sum(column[places] % 2 for column in self.columns.values()) * (large * Limit.HARDLY_MORE >= large.max())
+        largest = (odd * (large.max() + 1) + large).argmax()  # which leaves a rest where it is divided
         chosen = dict.fromkeys([first, int(places[largest])])
         every = {**self.columns, **{" ".join(map(str, leaf)): column for leaf, column in self.layouts.items()}}
         sizes = [{name: int(column[place]) for name, column in every.items()} for place in chosen]
