@@ -60,7 +60,7 @@ def test_only_a_check_that_claims_clean_memory_shows_what_is_proved_of_memory() 
 
 @pytest.mark.parametrize(("path", "programs", "for_each"), [
     ("histogram/right_atomics.py", "triton.cdiv(N, 128)", "N"),
-    ("dropout/solution.py", "triton.cdiv(numel, BLOCK)", "numel"),
+    pytest.param("dropout/solution.py", "triton.cdiv(numel, BLOCK)", "numel", marks=pytest.mark.slow),
     ("vector_add/solution.py", "triton.cdiv(out.numel(), BLOCK)", "out.numel()"),
 ])
 def test_what_is_refuted_for_a_size_shows_a_call_of_that_size_or_none(
@@ -68,8 +68,9 @@ def test_what_is_refuted_for_a_size_shows_a_call_of_that_size_or_none(
 ) -> None:
     """A program for each number, where each takes a tile: the places of the last ones pass 2**31."""
     text = (Path(__file__).parents[2] / "solutions" / path).read_text().replace(".to(tl.int64)", "")
+    text = re.sub(r"BLOCK = \d+", "BLOCK = 128", text)  # to be run in a hurry
     assert programs in text
-    options = {"keyword": "test_memory", "shrink": False, "device": "cpu"}
+    options = {"keyword": "test_memory", "shrink": False, "diagnose": False, "device": "cpu"}
     check = graded(path.split("/")[0], text.replace(programs, for_each), tmp_path, **options).checks[0]
     size = re.match(r"For N = ([\d,]+)", check.message)
     assert check.outcome is Outcome.FAILED and size, check.message
