@@ -75,6 +75,10 @@ class Tensor:
     optional: bool = False
     far: str = ""
 
+    def may_repeat(self, axis: int) -> bool:
+        """Whether its elements may be the same along a dimension."""
+        return not self.layouts or not {SHARED, f"{SHARED}:{axis}"}.isdisjoint(self.layouts)
+
 
 @dataclass(frozen=True)
 class ScalarDomain:

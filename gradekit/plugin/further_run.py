@@ -36,6 +36,7 @@ from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, Traced
 from gradekit.unseen.host_inputs import HostInputs, beyond_half, far_apart, of_one_memory, one_size_apart, varied
 from gradekit.unseen.kernel_branches import KernelText, kernel_text
 from gradekit.unseen.kernel_inputs import PATH, KernelInputs, looked_up, off_by_rounding
+from gradekit.unseen.layouts import repeated
 from gradekit.unseen.loaded import at_edges
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes, first_of
 from gradekit.unseen.search import constant_ways
@@ -144,6 +145,7 @@ class FurtherInputs:
             is_first = not turn and self._host.goes_far
             is_wide = not turn and self._first.get(_laid_out(draws)) == self._check
             again += _listed(found, off_by_rounding, draws, forms, self._explore, self._texts_of) if is_wide else []
+            again += _listed(found, repeated, draws, forms) if is_wide else []
             again += _listed(found, FloatEdges(self._subject, draws).calls, forms) if is_first else []
             calls += _listed(found, self._kernels.further, draws, forms, self._host.paths)
             yield from self._afforded([*special, *calls, *again], found, name, Limit.ROUNDS - 1 - turn)

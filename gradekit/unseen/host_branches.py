@@ -6,7 +6,7 @@ code: the comparisons of that path are terms of sizes, and tell by themselves wh
 
 import functools
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,6 +72,19 @@ class TracedForm:
         counts = all(min(view.shape, default=2) > 1 for view in self.views)
         each = zip(self.views, self.is_plain, strict=True)
         return tuple((len(view.shape), plain, 0 in view.stride) for view, plain in each) if counts else ()
+
+    @property
+    def flags(self) -> tuple[tuple[int, bool], ...]:
+        """The arguments that are true or false, by place."""
+        scalars = ((place, arg.value) for place, arg in enumerate(self.args) if isinstance(arg, Scalar))
+        return tuple((place, value) for place, value in scalars if isinstance(value, bool))
+
+    @property
+    def repeated(self) -> Iterator[tuple[int, int]]:
+        """The tensors with dimensions along which they repeat their elements, each by number."""
+        for number, view in enumerate(self.views):
+            pairs = enumerate(zip(view.shape, view.stride, strict=True))
+            yield from ((number, axis) for axis, (size, step) in pairs if size > 1 and not step)
 
     @functools.cached_property
     def hides(self) -> int:

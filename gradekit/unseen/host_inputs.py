@@ -21,7 +21,7 @@ from gradekit.prove.terms import equal, term, var
 from gradekit.unseen import Limit
 from gradekit.unseen.further import SEED, Decision, FurtherCall, Purpose, fits, like, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
+from gradekit.unseen.scope import CallScope, choices_of, layouts_like, sizes_alone
 from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
 
 
@@ -149,7 +149,8 @@ class HostInputs:
         farthest = Limit.FAR if draws.free or wide else Limit.BEYOND
         scope = CallScope(sizes_alone(draws), rank_of(draws, wanted.path.form), wide, farthest)
         is_computed = not isinstance(wanted, AtEnd) and any(scope.named.get(n) in draws.derive for n in wanted.asked)
-        scopes = scope.in_each_choice(draws.choices, SEED) if is_computed else [scope]
+        chosen = choices_of(draws) if is_computed else ()
+        scopes = [replace(scope, given=(*one, ("seed", SEED))) for one in chosen] or [scope]
         each = ((self.search.solutions(wanted, wanted.path, near), dict(near.given)) for near in scopes)
         return next(([one | given for one in sizes] for sizes, given in each if sizes), [])
 

@@ -1,16 +1,18 @@
 """Layouts of a call's tensors, looked for like sizes: what slicing, stepping, permuting and expanding make of a
 contiguous tensor, at small sizes, for host code that decides by strides and offsets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from gradekit.inputs.layouts import is_row_major, row_major
+from gradekit.inputs.draws import Draws, shape_parts
+from gradekit.inputs.layouts import EXPANDED, is_row_major, row_major
 from gradekit.prove.host_terms import Leaf
 from gradekit.unseen import Limit
-from gradekit.unseen.host_branches import Path
-from gradekit.unseen.scope import CallScope
+from gradekit.unseen.further import FurtherCall, Purpose, fits, made
+from gradekit.unseen.host_branches import Path, TracedForm
+from gradekit.unseen.scope import CallScope, sizes_alone
 
 FEW = (2, 2, 3, 3, 4, 5, 6, 7)
 """Sizes of a dimension, as often as they are chosen."""
@@ -80,3 +82,28 @@ def _picked(options: Sequence[Tensor], shape: tuple[int, ...], generator: torch.
     """For each place one of the options, which are numbers, or one for each column."""
     which = torch.randint(len(options), (1, *shape), generator=generator)
     return torch.stack([option.expand(shape) for option in options]).gather(0, which)[0]
+
+
+def repeated(draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
+    """Calls for each dimension along which a tensor may repeat its elements, in a check of how it lies, and none of
+    these forms does with such flags: in one call several tensors do, each along another dimension."""
+    mine, names = [form for form in forms if fits(draws, form) and form.elements], [one.name for one in draws.tensors]
+    rank = max(draws.ranks, default=0)
+    sizes = CallScope(sizes_alone(draws), rank, True).near(Limit.FEW, Limit.MANY_ELEMENTS // 2)
+    parts = [shape_parts(tensor, rank) for tensor in draws.tensors]
+    lies = [one for one in enumerate(draws.tensors) if len(dict(draws.layouts)[one[1].name]) > 1]
+    places = [(number, axis) for number, one in lies for axis in range(len(parts[number])) if one.may_repeat(axis)]
+    for turn, flags in enumerate({form.flags: None for form in mine}):
+        met = {one for form in mine if form.flags == flags for one in form.repeated}
+        left = [place for place in places if place not in met]
+        while left:
+            along = dict[int, int]()
+            for number, axis in left:
+                if parts[number][axis] not in [parts[n][along[n]] for n in along]:
+                    along.setdefault(number, axis)
+            left = [(number, axis) for number, axis in left if along.get(number) != axis]
+            picks = {f"layout {names[n]}": f"{EXPANDED}:{axis}" for n, axis in along.items()}
+            given = {draws.entry.arguments[place].name: flag for place, flag in flags}
+            told = ", ".join(f"{names[n]} along {parts[n][axis]}" for n, axis in along.items())
+            call = made(draws, mine[0], sizes, turn, {"rank": rank, **given, **picks})
+            yield FurtherCall(call, f"elements repeat, those of {told}", purpose=Purpose.BESIDE)

@@ -33,7 +33,7 @@ from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelText, Place, kernel_text, turns
-from gradekit.unseen.scope import CallScope, layouts_like
+from gradekit.unseen.scope import CallScope, choices_of, layouts_like
 
 INT32_MAX = torch.iinfo(torch.int32).max
 
@@ -77,7 +77,7 @@ class LongDimensions:
             if few_bits and self._is_first(check, draws, name, (draws.values, draws.layouts, _about(check, draws))):
                 other = Limit.OTHERS[0] if _outer(draws, name) else 1  # one counter has all that are summed
                 far = replace(scope, beyond=4 * Limit.FAR, most=Limit.COUNTED)
-                for chosen in _choices(draws):
+                for chosen in filter(None, choices_of(draws)):
                     yield Stretch(draws, form, far, name, other, Limit.LENGTHS[-1:], far.most, dict(chosen))
                 for turn in (0, -1):
                     yield Stretch(draws, form, far, name, other, (), far.most, layouts_like(draws, form, turn))
@@ -106,7 +106,7 @@ class LongDimensions:
         for other in others if is_first else ():
             yield (usual := Stretch(draws, form, scope, name, other))
             longest = max(longest, usual.reached)
-        for number, more in enumerate(_choices(draws)):
+        for number, more in enumerate(filter(None, choices_of(draws))):
             if self._is_first(check, draws, name, more) and (number > 0 or not is_first):
                 lengths = [min(longest, Limit.LENGTHS[2])] if longest else Limit.LENGTHS[:3]
                 yield Stretch(draws, form, scope, name, Limit.OTHERS[0], lengths, more=dict(more))
@@ -121,7 +121,7 @@ def _keys(check: str, draws: Draws) -> Iterator[Hashable]:
     """What a check stretches where no check before it does."""
     for name in CallScope(draws, _rank(draws)).sizes:
         kinds = draws.values, draws.layouts, _about(check, draws)
-        for what in (None, kinds, _told_apart(check, draws), *_choices(draws)):
+        for what in (None, kinds, _told_apart(check, draws), *filter(None, choices_of(draws))):
             yield draws.entry.name, draws.upstream, name, what
 
 
@@ -141,12 +141,6 @@ def _told_apart(check: str, draws: Draws) -> Hashable:
 def _about(check: str, draws: Draws) -> str:
     """Of gradients, each test is about another."""
     return check.partition("[")[0] if draws.upstream else ""
-
-
-def _choices(draws: Draws) -> Iterator[tuple[tuple[str, Any], ...]]:
-    """What a check chooses beside sizes, dtypes, layouts and values, each as names with what they are."""
-    for chosen in itertools.product(*(options for _, options in draws.choices)) if draws.choices else ():
-        yield tuple(zip((name for name, _ in draws.choices), chosen, strict=True))
 
 
 def _outer(draws: Draws, name: str) -> int:

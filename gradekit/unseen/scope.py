@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -203,17 +203,18 @@ class CallScope:
         each = ((name, [size({**row, **dict(self.given)}) for row in rows]) for name, size in self.draws.derive.items())
         return {**names, **{name: torch.tensor(sizes, dtype=torch.int64) for name, sizes in each}}
 
-    def in_each_choice(self, choices: Sequence[tuple[str, Sequence[Any]]], seed: int) -> Iterator[CallScope]:
-        """The calls with each of these choices."""
-        for chosen in itertools.product(*(options for _, options in choices)):
-            names = (name for name, _ in choices)
-            yield replace(self, given=(*zip(names, chosen, strict=True), ("seed", seed)))
-
     def _shapes(self, known: Mapping[str, Any], each_once: bool = False) -> list[list[Any]]:
         every: list[Any] = [*self.draws.tensors, *self.draws.entry.results]
         shapes = [shape_parts(tensor, self.rank) for tensor in every]
         wanted = dict.fromkeys(shapes) if each_once else shapes
         return [[known[part] if part in known else evaluate(part, known) for part in shape] for shape in wanted]
+
+
+def choices_of(draws: Draws) -> list[tuple[tuple[str, Any], ...]]:
+    """What a check chooses beside sizes, dtypes, layouts and values, each as names with what they are; one without any
+    where there is nothing to choose."""
+    each = itertools.product(*(options for _, options in draws.choices))
+    return [tuple(zip((name for name, _ in draws.choices), chosen, strict=True)) for chosen in each]
 
 
 def sizes_alone(draws: Draws) -> Draws:

@@ -1,6 +1,7 @@
 """What further calls may change: layouts, looked for as sizes are where host code decides by strides, and nothing that a check has fixed."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,10 @@ from gradekit.domain import load
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.layouts import LAYOUTS
-from gradekit.program import View
+from gradekit.program import Scalar, View
 from gradekit.unseen.further import made
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.layouts import _strides
+from gradekit.unseen.layouts import _strides, repeated
 from gradekit.unseen.scope import CallScope
 
 
@@ -38,11 +39,39 @@ def test_no_stride_is_negative_where_a_dimension_is_empty() -> None:
     assert _strides(shape, ["contiguous", "stepped", "transposed"], (5,), torch.Generator().manual_seed(1)).min() >= 0
 
 
-@pytest.mark.parametrize("layouts", [["contiguous", "offset"], ["contiguous", "transposed"], ["contiguous", "expanded:1"]])
+@pytest.mark.parametrize(
+    "layouts", [["contiguous", "offset"], ["contiguous", "transposed"], ["contiguous", "expanded:1"]]
+)
 def test_only_what_the_checks_layouts_have_is_looked_for(layouts: list[str]) -> None:
     shape = torch.full((2, 200), 3)
     found = {tuple(one) for one in _strides(shape, layouts, (), torch.Generator().manual_seed(1)).T.tolist()}
     assert found == {"offset": {(3, 1)}, "transposed": {(3, 1), (1, 3)}, "expanded:1": {(3, 1), (1, 0)}}[layouts[1]]
+
+
+ATTENTION = domain_of(get("flash_attention").tests)["attention"]
+
+
+def test_each_dimension_of_each_tensor_repeats_its_elements_in_some_call_with_each_flag() -> None:
+    attention = draws_of(calls(ATTENTION, layouts=LAYOUTS))
+    assert attention is not None
+    views = [View(n, "float32", (2, 2, 9, 16), (288, 144, 16, 1)) for n in range(3)]
+    forms = [TracedForm(str(flag), "attention", (*views, Scalar(flag), Scalar(0.25))) for flag in (False, True)]
+    half = replace(views[0], stride=(288, 0, 16, 1))
+    forms[0] = replace(forms[0], args=(half, *forms[0].args[1:]))
+    found = [call.call for call in repeated(attention, forms)]
+    each = [
+        (flag, n, axis)
+        for *tensors, flag, _ in found
+        for n, one in enumerate(tensors)
+        for axis in range(4)
+        if not one.stride[axis]
+    ]
+    assert sorted(each) == sorted({*itertools.product((False, True), range(3), range(4))} - {(False, 0, 1)})
+    assert all(
+        [one.stride.index(0) for one in call[:3] if 0 in one.stride].count(axis) < 2
+        for call in found
+        for axis in range(4)
+    )
 
 
 # --- Scope ------------------------------------------------------------------------------------------------------------
