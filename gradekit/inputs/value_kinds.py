@@ -399,9 +399,7 @@ def _begun(
     return torch.where(at < int(count), next(both), next(both))
 
 
-def _kind_or_number(
-    told: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
-) -> torch.Tensor:
+def _kind_or_number(told: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     is_kind = told.partition(":")[0] in (*PROFILES, *WHOLE)
     return make(told, shape, dtype, generator).double() if is_kind else torch.full(shape, float(told)).double()
 

@@ -25,7 +25,7 @@ from gradekit.plugin.design import Design, FurtherRun, drawn_by, telling
 from gradekit.plugin.examples import Examples
 from gradekit.plugin.float_edges import FloatEdges
 from gradekit.plugin.profiles import Limit
-from gradekit.program import Kernel, Launch, Program, Scalar, View
+from gradekit.program import Launch, Program, Scalar, View
 from gradekit.sandbox import Form, TraceError, Unavailable
 from gradekit.source.unfollowed import host_text
 from gradekit.subject.call_spec import call_spec, to_arguments
@@ -251,14 +251,13 @@ class FurtherInputs:
 
     def _rounded_indices(self, draws: Draws) -> Failure | None:
         calls = self._stretches.quotients(self._check, draws, self._traced()) if self._kernels.divides_in_floats else ()
-        each = (rounded_indices(self._subject, draws.entry.name, call) for call in calls)
-        return next((failure for failure in each if failure is not None), None)
+        return next(filter(None, (rounded_indices(self._subject, draws.entry.name, call) for call in calls)), None)
 
     def _not_launched(self) -> Failure | None:
         """The failure of the first call with a kernel that no card launches, for want of shared memory."""
         traced = ((self._subject.program_of(form.key), form) for form in self._traced())
         each = (not_launched(program, form, self._shared) for program, form in traced if program is not None)
-        return next((failure for failure in each if failure is not None), None)
+        return next(filter(None, each), None)
 
     def _traced(self) -> list[TracedForm]:
         """The check's calls whose results were compared, as data; each is one object for all checks."""
@@ -376,21 +375,16 @@ def not_launched(program: Program, form: TracedForm, known: dict[str, int]) -> F
             with contextlib.suppress(Unavailable):
                 known[launch.kernel] = shared_beyond(kernel)
         if known[launch.kernel]:
-            line = launch.source.line if launch.source else None
-            failure = Failure(Cause.OUT_OF_RESOURCES, _too_much_shared(kernel, form, known[launch.kernel]), line=line)
+            dtypes = ", ".join(dict.fromkeys(view.dtype for view in form.views))
+            said = does_not_fit(f"{kernel.name} ({dtypes})", LARGEST, known[launch.kernel], stages_of(kernel))
+            failure = Failure(Cause.OUT_OF_RESOURCES, said, line=launch.source.line if launch.source else None)
             failure.repeat = functools.partial(_raise_again, functools.partial(_launched_again, form=form))
             return failure
     return None
 
 
-def _too_much_shared(kernel: Kernel, form: TracedForm, needed: int) -> str:
-    dtypes = ", ".join(dict.fromkeys(view.dtype for view in form.views))
-    return does_not_fit(f"{kernel.name} ({dtypes})", LARGEST, needed, stages_of(kernel))
-
-
 def _launched_again(subject: Subject, form: TracedForm) -> Failure | None:
-    program = subject.program_apart(Form(form.entry, form.args, form.wanted, form.upstream))
-    return not_launched(program, form, {})
+    return not_launched(subject.program_apart(Form(form.entry, form.args, form.wanted, form.upstream)), form, {})
 
 
 # --- what goes wrong in the longest calls that an entry promises, which are traced and not run ------------------------
@@ -411,9 +405,7 @@ class LongestCalls:
         self._subject, self._promised = subject, PromisedSizes(checks)
         self._is_steady = dict[Hashable, bool]()
 
-    def shortage(
-        self, check: str, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]
-    ) -> Failure | None:
+    def shortage(self, check: str, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> Failure | None:
         """What the first of them that leaves elements out, or cannot be launched, does wrong."""
         for call in self._promised.calls(check, draws, forms, paths):
             failure = shortage_of(self._subject, call) if self._steady(call) else None
@@ -469,6 +461,5 @@ def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
 
 
 def _raise_again(found: Callable[[Subject], Failure | None], other: Subject) -> None:
-    failure = found(other)
-    if failure is not None:
+    if failure := found(other):
         raise failure

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from gradekit.inspector.compile import CompileJob, compile_all
 from gradekit.inspector.fits import LARGEST, shared_beyond, staged
 from gradekit.inspector.targets import TARGETS
 
@@ -31,3 +32,13 @@ def test_the_compiler_says_how_much_too_many_stages_need() -> None:
     (product,) = program("matmul", float16(4096, 1024), float16(1024, 1024)).kernels.values()
     needed = shared_beyond(replace(product, options={**product.options, "num_stages": 64}))
     assert LARGEST.shared_per_block < needed <= staged(product) * 64
+
+
+def test_no_kernel_needs_more_than_what_its_products_may_keep() -> None:
+    entries = ("matmul", "matmul_tf32", "low_tiles", "few_warps", "too_large", "crowded")
+    calls = [(name, dtype(512, 256), dtype(256, 256)) for name in entries for dtype in (float16, float32)]
+    each = [kernel for call in calls for kernel in program(*call).kernels.values()]
+    each = [replace(one, options={**one.options, "num_stages": stages}) for one in each for stages in (2, 4)]
+    found = compile_all([CompileJob(one, LARGEST.arch, "llir") for one in each])
+    needed = [(one.metadata["shared"], staged(kernel)) for one, kernel in zip(found, each, strict=True)]
+    assert all(0 < shared <= most for shared, most in needed)
