@@ -20,14 +20,7 @@ from gradekit.program import Kernel
 from gradekit.unseen import Limit
 from gradekit.unseen.further import Decision, FurtherCall, Purpose, fits, made, plain_values, rank_of, values_of
 from gradekit.unseen.host_branches import Explore, Path, TracedForm
-from gradekit.unseen.kernel_branches import (
-    KernelBranch,
-    KernelText,
-    dtype_groups,
-    kernel_text,
-    numbers_in,
-    off_line,
-)
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in, off_line
 from gradekit.unseen.long_dimensions import accesses, stretched
 from gradekit.unseen.scope import ROUGH, CallScope, sizes_alone
 from gradekit.unseen.search import Calls, ConstantWay, Missing, Search
@@ -215,6 +208,11 @@ class KernelInputs:
                     call = made(draws, mine[0], sizes, turn, values_of(draws, kinds))
                     told = "values go on in another way than those that decided"
                     yield FurtherCall(call, told, one.line, Purpose.BESIDE)
+        rows = [row for row in _with_zeros(draws) if any(SPECIAL in kinds for kinds in row.values())] if mine else []
+        for one in [one for branch in self._ways if rows and (one := self._first[branch]).is_of_many][:1]:
+            sizes = CallScope(draws, rank_of(draws, mine[0])).near(Limit.ROOMY)
+            calls = (made(draws, mine[0], sizes, 0, row) for row in rows)
+            yield from (FurtherCall(call, "zeros meet special values", one.line, Purpose.BESIDE) for call in calls)
 
 
 def _in_each_kind(
@@ -235,11 +233,9 @@ def off_by_rounding(
     texts = {text.name: text for form in mine for text in texts_of(form) if text.rounded}
     scope = CallScope(sizes_alone(draws), rank_of(draws, mine[0]) if mine else 0, True, Limit.FAR)
     for name in scope.sizes if texts else ():
-        beside = ((scope.near(few), lengths) for few, lengths in Limit.ROUNDED)
-        derived = dict.fromkeys(draws.derive, 2)
-        each = filter(scope.has, (others | {name: n} for others, lengths in beside for n in lengths))
-        forms_of = ((sizes, stretched(draws, mine[0], derived | sizes, False)) for sizes in each)
-        found = ((sizes, _rounded_at(form, explore, texts)) for sizes, form in forms_of)
+        each = (scope.near(few) | {name: n} for few, lengths in Limit.ROUNDED for n in lengths)
+        forms_of = ((one, dict.fromkeys(draws.derive, 2) | one) for one in filter(scope.has, each))
+        found = ((one, _rounded_at(stretched(draws, mine[0], its, False), explore, texts)) for one, its in forms_of)
         sizes, line = next((one for one in found if one[1]), ({}, None))
         for turn in range(max((len(ways) for _, ways in draws.layouts), default=1) if line else 0):
             call = made(draws, mine[0], sizes, turn, draws.in_turn(turn, "layout "))
