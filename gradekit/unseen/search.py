@@ -146,7 +146,8 @@ class Candidates(Calls):
         most = max(float(self._sizes(torch.tensor([first])).prod()), Limit.LARGER_PRODUCT)
         large = torch.where(product <= most, product + elements / (elements.max() + 1), 0)
         odd = sum(column[places] % 2 for column in self.columns.values()) * (large * Limit.HARDLY_MORE >= large.max())
-        largest = (odd * (large.max() + 1) + large).argmax()  # which leaves a rest where it is divided
+        is_summed = bool(self.path.form.wanted)  # gradients are, in parts: odd sizes leave a rest
+        largest = (is_summed * odd * (large.max() + 1) + large).argmax()
         chosen = dict.fromkeys([first, int(places[largest])])
         every = {**self.columns, **{" ".join(map(str, leaf)): column for leaf, column in self.layouts.items()}}
         sizes = [{name: int(column[place]) for name, column in every.items()} for place in chosen]
