@@ -3,27 +3,39 @@ ends early, or because work is repeated or wasted; it then hides the mistake, an
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gradekit.judge.accesses import Accesses, places
 from gradekit.judge.by_running import ran
-from gradekit.program import Launch, Program, View, every_step, reads
+from gradekit.program import Launch, Program, Scalar, View, every_step, reads
 
 MORE_LOADS = 1.1
 """Times as many as others: of two edits that seem right, the one that loads so many does more than is needed."""
+
+
+@dataclass(frozen=True)
+class KernelLaunch:
+    """A launch of a kernel: the numbers that it is `given`, its whole compile-time constants, and its grid."""
+
+    kernel: str
+    given: tuple[Any, ...]
+    constants: frozenset[tuple[str, int]]
+    grid: tuple[int, int, int]
 
 
 @dataclass
 class Effort:
     """What so many `runs` did: by line of a loop, the most `turns` of one program in any; how many elements are
     `stored` and `loaded`, how many different ones, and how many are never loaded of a storage that others are loaded
-    of and that is no result; the `storing` lines; by kernel, the compile-time `constants` and grids of its launches. Of
-    what atomics add, how much is not counted: each program may add to it. An example `is_wrong` that raises."""
+    of and that is no result; the `storing` lines; each of its `launches`. Of what atomics add, how much is not counted:
+    each program may add to it. An example `is_wrong` that raises."""
 
     turns: Counter[int] = field(default_factory=Counter)
     stored: int = 0
@@ -34,8 +46,7 @@ class Effort:
     runs: int = 0
     is_wrong: bool = False
     storing: set[int] = field(default_factory=set)
-    constants: set[tuple[str, frozenset[tuple[str, int]]]] = field(default_factory=set)
-    grids: set[tuple[str, tuple[int, int, int]]] = field(default_factory=set)
+    launches: set[KernelLaunch] = field(default_factory=set)
 
     def add(self, program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> None:
         """Adds a run of a program; one that does not come to its end does not count."""
@@ -44,9 +55,9 @@ class Effort:
         self.storing |= {one.line for each in seen.stores.values() for one in each if bool(one.active.any())}
         for launch in program.launches():
             kernel = program.kernels[launch.kernel]
-            whole = ((name, value) for name, value in kernel.constants.items() if type(value) is int)
-            self.constants.add((kernel.name, frozenset(whole)))
-            self.grids.add((kernel.name, launch.grid))
+            whole = frozenset((name, value) for name, value in kernel.constants.items() if type(value) is int)
+            given = tuple(one.value for one in launch.args if isinstance(one, Scalar))
+            self.launches.add(KernelLaunch(kernel.name, given, whole, launch.grid))
         on_host = (one for step in every_step(program.steps) if not isinstance(step, Launch) for one in reads(step))
         shown = {one.storage for one in (*program.results, *program.inputs, *on_host) if isinstance(one, View)}
         ways = seen.loads, seen.stores
@@ -94,13 +105,14 @@ def hides_mistake(each: Sequence[tuple[Effort, Effort]], but: Collection[int]) -
 
 
 def _in_other_tiles(before: Effort, after: Effort) -> bool:
-    """Whether a kernel has other compile-time constants, and with them another grid: tiles of another size, where a
-    right kernel is right in those that it had. A grid, or a constant, alone may have been the mistake."""
-
-    def is_moved(name: str) -> bool:
-        was, now = ([dict(values) for of, values in one.constants if of == name] for one in (before, after))
-        is_other = [*map(set, was)] == [*map(set, now)] and all(one != other for one in was for other in now)
-        grids = [{grid for of, grid in one.grids if of == name} for one in (before, after)]
-        return is_other and grids[0].isdisjoint(grids[1])
-
-    return any(is_moved(name) for name, _ in before.grids)
+    """Whether a kernel has other compile-time constants and another grid, and all else as before: tiles of another
+    size, where a right kernel is right in those that it had. A grid, or a constant, alone may have been the mistake."""
+    names = lambda one: {name for name, _ in one.constants}
+    for name in {one.kernel for one in before.launches}:
+        was, now = ([one for one in each.launches if one.kernel == name] for each in (before, after))
+        is_same = {one.given for one in was} == {one.given for one in now}
+        pairs = [*itertools.product(was, now)]
+        is_other = [a.constants != b.constants and a.grid != b.grid and names(a) == names(b) for a, b in pairs]
+        if pairs and is_same and all(is_other):
+            return True
+    return False

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gradekit.repair.effort import Effort, hides_mistake
+from gradekit.repair.effort import Effort, KernelLaunch, hides_mistake
 from gradekit.repair.operators.changes import Change, ChangeKind
 from gradekit.repair.survivor_mends import is_against_names, makes_alike, makes_void
 from gradekit.source.draft import draft_of
@@ -18,9 +18,10 @@ from tests.tracer.styles import Text
 
 
 def effort(*, turns: int = 3, stored: int = 100, loaded: int = 100, once: int = 100, unread: int = 0, storing: Collection[int] = (30,),
-           block: int = 64, programs: int = 3) -> Effort:  # fmt: skip
+           block: int = 64, programs: int = 3, given: int = 100) -> Effort:  # fmt: skip
     of = Effort(Counter({28: turns}), stored, loaded, min(stored, once), min(loaded, once), unread)
-    return replace(of, storing={*storing}, constants={("kernel", frozenset({("BLOCK", block)}))}, grids={("kernel", (programs, 1, 1))})
+    launches = {KernelLaunch("kernel", (given,), frozenset({("BLOCK", block)}), (programs, 1, 1))}
+    return replace(of, storing={*storing}, launches=launches)
 
 
 @pytest.mark.parametrize(("after", "hides"), [
@@ -36,6 +37,7 @@ def effort(*, turns: int = 3, stored: int = 100, loaded: int = 100, once: int = 
     (effort(block=32, programs=6), True),
     (effort(block=256, programs=1), True),
     (effort(block=32), False),
+    (effort(block=32, programs=6, given=200), False),  # sizes that were swapped
     (effort(programs=1), False),  # the grid alone is another one
 ])
 def test_a_change_after_which_kernels_do_less_in_parts_or_more_than_once_hides_a_mistake(after: Effort, hides: bool) -> None:

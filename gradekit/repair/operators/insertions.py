@@ -1,6 +1,7 @@
 """Statements added, as an update that is missing at the end of a loop's step, or moved to before the loop."""
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,11 +14,12 @@ from gradekit.source.kernel import Loop, counter_of, names_of_steps, simple, tar
 
 
 def insertions(site: ChangeSite) -> Iterator[Change]:
-    """All of a function, the likeliest first."""
+    """All of a function: of each way in each loop in turn, its likeliest first."""
     loops = [loop for loop in site.kernel.loops if loop in site.watched.names]
     ways = (_set_back, _kept, _stale, _moved, _begun_anew)
-    every = [one for loop in loops for way in ways for one in way(site, loop)]
-    yield from every[: Limit.INSERTIONS]
+    in_turn = itertools.zip_longest(*(way(site, loop) for loop in loops for way in ways))
+    every = (one for turn in in_turn for one in turn if one is not None)
+    yield from itertools.islice(every, Limit.INSERTIONS)
 
 
 def _kept(site: ChangeSite, loop: Loop) -> Iterator[Change]:
