@@ -49,7 +49,8 @@ def _stale(site: ChangeSite, loop: Loop) -> Iterator[Change]:
         for at, one in enumerate(block[: used_from(name)]):
             place = target_of(one)
             pieces = of & site.kernel.names(one.value) if isinstance(one, ast.Assign) and place else ()
-            news += [(re.sub(rf"\b{piece}\b", place, text), place, block[at], False) for piece in sorted(pieces)]
+            alike = [one for one in sorted(pieces) if _kind_after(site, one, loop) == _kind_after(site, place, loop)]
+            news += [(re.sub(rf"\b{piece}\b", place, text), place, block[at], False) for piece in alike]
         for new, place, beside, is_first in news:
             there = site.source.of(beside)
             if simple(beside) and "\n" not in there:
