@@ -203,7 +203,9 @@ class KernelInputs:
                 for names, options in draws.values:
                     both = (options[turn % len(options)], plain_values(options))
                     each = zip(names.split(), *(both if names.split()[1:] else ([kind] for kind in both)), strict=True)
-                    kinds |= {name: f"{BEGUN}:{count}:{first}:{rest}" for name, first, rest in each if first != rest}
+                    ways = {name: (first, rest) for name, first, rest in each if first != rest}
+                    of_two = {name: ":".join(way) for name, way in ways.items() if SPECIAL not in way}
+                    kinds |= {name: f"{BEGUN}:{count}:{two}" for name, two in of_two.items()}
                 if kinds := {name: kind for name, kind in kinds.items() if name in plain_tensors(draws)}:
                     call = made(draws, mine[0], sizes, turn, values_of(draws, kinds))
                     told = "values go on in another way than those that decided"

@@ -217,6 +217,12 @@ def test_a_size_that_the_compiler_decides_by_is_found(test: str, tmp_path: Path)
     assert f"`{test}` is True" in check.counterexample["origin"]
 
 
+def test_where_a_tensor_may_hold_special_numbers_no_further_call_fails_by_the_grader(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "solutions/spmm/solution.py").read_text(encoding="utf-8")
+    (check,) = graded("spmm", text, tmp_path, keyword="boundary_sizes", shrink=False, device="cpu").checks
+    assert check.outcome is Outcome.PASSED and "grader failed" not in f"{check.details['coverage']['branches']}"
+
+
 def test_a_way_that_no_size_goes_is_named(tmp_path: Path) -> None:
     check = checked(tmp_path, "if N > 1073741824:\n    o = o + 1.0")
     named = [what for one in check.details["coverage"]["branches"]["decisions"] for what in one["unseen"]]
