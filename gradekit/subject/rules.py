@@ -119,7 +119,7 @@ def _why(error: OverBudget) -> str:
         return many if error.limit else "because its programs depend on each other."
     if _is_left_by_others(error):
         return f"because it takes more than the {error.limit:,.0f} element operations that earlier calls have left."
-    reason = "" if error.findings else " Does a loop in one never end?"
+    reason = "" if error.findings else " Does a loop in one never end, or is a tile much larger than the data?"
     return f"because it takes more than {error.limit:,.0f} element operations in its kernels.{reason}"
 
 
