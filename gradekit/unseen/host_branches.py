@@ -81,7 +81,7 @@ class TracedForm:
 
     @property
     def repeated(self) -> Iterator[tuple[int, int]]:
-        """The tensors with dimensions along which they repeat their elements, each by number."""
+        """Each tensor, by number, with each dimension along which it repeats its elements."""
         for number, view in enumerate(self.views):
             pairs = enumerate(zip(view.shape, view.stride, strict=True))
             yield from ((number, axis) for axis, (size, step) in pairs if size > 1 and not step)

@@ -37,8 +37,8 @@ def _kept(site: ChangeSite, loop: Loop) -> Iterator[Change]:
 
 
 def _stale(site: ChangeSite, loop: Loop) -> Iterator[Change]:
-    """`inside = i < n`, which stands before the loop, in each of its steps, where these move `i` on; or of the `j` that
-    they make of `i`."""
+    """A statement before the loop, such as `inside = i < n`, made anew in each step where the steps change `i`; or with
+    `j` for `i`, where each step computes a `j` from `i`."""
     made, block = _made_in(loop), loop.body
     used_from = lambda name: next((at for at, one in enumerate(block) if name in site.kernel.names(one)), len(block))
     for old in (one for one in site.kernel.statements if isinstance(one, ast.Assign) and one.lineno < loop.lineno):
@@ -46,11 +46,12 @@ def _stale(site: ChangeSite, loop: Loop) -> Iterator[Change]:
         if not name or name in made or used_from(name) == len(block) or "\n" in text:
             continue
         news = [(text, place, block[0], True) for place in of if place in made]
-        for at, one in enumerate(block[: used_from(name)]):
+        for one in block[: used_from(name)]:
             place = target_of(one)
             pieces = of & site.kernel.names(one.value) if isinstance(one, ast.Assign) and place else ()
-            alike = [one for one in sorted(pieces) if _kind_after(site, one, loop) == _kind_after(site, place, loop)]
-            news += [(re.sub(rf"\b{piece}\b", place, text), place, block[at], False) for piece in alike]
+            kind = _kind_after(site, place, loop)
+            alike = [piece for piece in sorted(pieces) if _kind_after(site, piece, loop) == kind]
+            news += [(re.sub(rf"\b{piece}\b", place, text), place, one, False) for piece in alike]
         for new, place, beside, is_first in news:
             there = site.source.of(beside)
             if simple(beside) and "\n" not in there:
